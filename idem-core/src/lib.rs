@@ -1,0 +1,22 @@
+#![doc = include_str!("../README.md")]
+
+mod attempt;
+mod cas;
+mod error;
+mod fingerprint;
+mod key;
+pub mod limits;
+pub mod model;
+mod record;
+mod row;
+mod store;
+mod watch;
+
+pub use crate::attempt::{Attempt, AttemptId, Fence, Lease};
+pub use crate::cas::{Cas, CasStore, Snapshot};
+pub use crate::error::{Applied, BoxError, Refusal, StoreError};
+pub use crate::fingerprint::Fingerprint;
+pub use crate::key::{Key, KeyError, KeyPart, Scope};
+pub use crate::record::{Record, State, Verdict};
+pub use crate::store::Store;
+pub use crate::watch::Watch;

@@ -1,0 +1,56 @@
+//! The ranges that durations and names must lie in.
+//!
+//! Every store refuses a value outside its range before it does any work, so that no duration
+//! wraps, rounds to nothing or becomes "for ever" in one backend and not in another.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::error::{Refusal, StoreError};
+
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+
+/// How long a lease may be: 10 milliseconds to 24 hours.
+pub const LEASE: RangeInclusive<Duration> = Duration::from_millis(10)..=DAY;
+
+/// How long a record may be retained: 1 minute to 10 years (3,650 days).
+pub const RETENTION: RangeInclusive<Duration> = MINUTE..=Duration::from_hours(3_650 * 24);
+
+/// How many characters (Unicode scalar values) a key, an operation or a tenant may have: 1 to 255.
+pub const NAME_CHARS: RangeInclusive<usize> = 1..=255;
+
+/// Refuses a lease outside [`LEASE`].
+///
+/// # Errors
+/// [`StoreError::Refused`] with [`Refusal::Invalid`]; nothing was written.
+pub fn check_lease(lease: Duration) -> Result<(), StoreError> {
+    check("lease", lease, &LEASE)
+}
+
+/// Refuses what [`Store::renew`](crate::Store::renew) does not take: neither zero nor in [`LEASE`].
+///
+/// # Errors
+/// [`StoreError::Refused`] with [`Refusal::Invalid`]; nothing was written.
+pub fn check_renewal(lease: Duration) -> Result<(), StoreError> {
+    if lease.is_zero() { Ok(()) } else { check_lease(lease) }
+}
+
+/// Refuses a retention outside [`RETENTION`].
+///
+/// # Errors
+/// [`StoreError::Refused`] with [`Refusal::Invalid`]; nothing was written.
+pub fn check_retention(retention: Duration) -> Result<(), StoreError> {
+    check("retention", retention, &RETENTION)
+}
+
+fn check(what: &str, given: Duration, range: &RangeInclusive<Duration>) -> Result<(), StoreError> {
+    if range.contains(&given) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(StoreError::refused(
+        Refusal::Invalid,
+        format!("a {what} of {given:?} is outside {least:?} to {most:?}"),
+    ))
+}

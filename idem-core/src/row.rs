@@ -1,0 +1,87 @@
+//! The bytes of a row, for stores that keep bytes.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use crate::attempt::{AttemptId, Fence};
+use crate::error::StoreError;
+use crate::fingerprint::Fingerprint;
+use crate::model::{Phase, Row, Timestamp};
+
+/// The first byte of every encoded row. Another layout gets another number.
+const VERSION: u8 = 1;
+
+const PENDING: u8 = 1;
+const COMPLETED: u8 = 2;
+const RELEASED: u8 = 3;
+
+impl Row {
+    /// The row as bytes: format version, phase, holder (16), fence, attempts, retain-until, then
+    /// what the phase has: fingerprint (32) and lease end, or fingerprint and payload. Numbers
+    /// are big-endian.
+    pub fn encode(&self) -> Bytes {
+        let mut out = BytesMut::with_capacity(128);
+        out.put_u8(VERSION);
+        out.put_u8(match self.phase {
+            Phase::Pending { .. } => PENDING,
+            Phase::Completed { .. } => COMPLETED,
+            Phase::Released => RELEASED,
+        });
+        out.put_slice(self.holder.as_bytes());
+        out.put_u64(self.fence.0);
+        out.put_u32(self.attempts);
+        out.put_u64(self.retain_until.0);
+        match &self.phase {
+            Phase::Pending { fingerprint, lease_until } => {
+                out.put_slice(fingerprint.as_bytes());
+                out.put_u64(lease_until.0);
+            }
+            Phase::Completed { fingerprint, payload } => {
+                out.put_slice(fingerprint.as_bytes());
+                out.put_slice(payload);
+            }
+            Phase::Released => {}
+        }
+        out.freeze()
+    }
+
+    /// The row that [`encode`](Self::encode) wrote. Total: any bytes give a row or an error.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the bytes are damaged or of another format version (law L8).
+    pub fn decode(bytes: &Bytes) -> Result<Self, StoreError> {
+        let mut rest = bytes.clone();
+        let version = rest.try_get_u8().map_err(StoreError::corrupt)?;
+        if version != VERSION {
+            return Err(StoreError::corrupt(format!("unknown row format {version}")));
+        }
+        let phase = rest.try_get_u8().map_err(StoreError::corrupt)?;
+        let holder = AttemptId::from_bytes(array(&mut rest)?);
+        let fence = Fence(rest.try_get_u64().map_err(StoreError::corrupt)?);
+        let attempts = rest.try_get_u32().map_err(StoreError::corrupt)?;
+        let retain_until = Timestamp(rest.try_get_u64().map_err(StoreError::corrupt)?);
+        let phase = match phase {
+            PENDING => {
+                let fingerprint = Fingerprint::from_bytes(array(&mut rest)?);
+                let lease_until = Timestamp(rest.try_get_u64().map_err(StoreError::corrupt)?);
+                Phase::Pending { fingerprint, lease_until }
+            }
+            COMPLETED => {
+                let fingerprint = Fingerprint::from_bytes(array(&mut rest)?);
+                Phase::Completed { fingerprint, payload: std::mem::take(&mut rest) }
+            }
+            RELEASED => Phase::Released,
+            other => return Err(StoreError::corrupt(format!("unknown row phase {other}"))),
+        };
+        if rest.is_empty() {
+            Ok(Self { holder, fence, attempts, retain_until, phase })
+        } else {
+            Err(StoreError::corrupt("bytes left over after the row"))
+        }
+    }
+}
+
+fn array<const N: usize>(rest: &mut Bytes) -> Result<[u8; N], StoreError> {
+    let mut out = [0; N];
+    rest.try_copy_to_slice(&mut out).map_err(StoreError::corrupt)?;
+    Ok(out)
+}
