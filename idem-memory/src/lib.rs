@@ -1,1 +1,11 @@
 #![doc = include_str!("../README.md")]
+
+mod clock;
+mod quota;
+mod room;
+mod shard;
+mod store;
+mod sync;
+
+pub use crate::clock::TestClock;
+pub use crate::store::{Builder, MemoryStore};

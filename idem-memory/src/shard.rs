@@ -1,0 +1,127 @@
+//! One part of the map: rows, and who watches them.
+
+use std::collections::HashMap;
+
+use idem_core::Key;
+use idem_core::model::{Phase, Row, Timestamp};
+use tokio::sync::watch;
+
+use crate::quota::{Quota, Size};
+use crate::room::Room;
+
+/// What stands for a key. The digest is uniform and has no text in it, so a row costs the same
+/// whatever its key is, and a dump of the map names nobody.
+pub(crate) type Digest = [u8; 32];
+
+/// The fewest rows that make a sweep on insertion worth it.
+const SWEEP_FROM: usize = 64;
+
+#[derive(Debug, Default)]
+pub(crate) struct Shard {
+    rows: HashMap<Digest, Row>,
+    watchers: HashMap<Digest, watch::Sender<()>>,
+    /// Sweep when there are this many rows: twice those left by the last sweep, so that sweeping
+    /// costs a constant per insertion and no background task is needed.
+    sweep_at: usize,
+}
+
+/// Which rows a sweep removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sweep {
+    /// Those whose retention has passed.
+    Expired,
+    /// And released ones, of which only a fence is remembered. This store's clock does not go
+    /// back, so the next fence is larger without it.
+    ExpiredAndReleased,
+}
+
+impl Shard {
+    pub(crate) fn row(&self, key: &Key) -> Option<&Row> {
+        self.rows.get(key.digest())
+    }
+
+    /// Writes the row, if there is room for it.
+    pub(crate) fn write(
+        &mut self,
+        key: &Key,
+        row: Row,
+        now: Timestamp,
+        quota: &Quota,
+    ) -> Result<(), idem_core::StoreError> {
+        let old = self.rows.get(key.digest());
+        let is_new = old.is_none();
+        quota.replace(old.map_or_else(Size::default, size), size(&row))?;
+        self.rows.insert(*key.digest(), row);
+        if is_new && self.rows.len() >= self.sweep_at.max(SWEEP_FROM) {
+            self.remove(Sweep::Expired, now, quota, |_| ());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget(&mut self, key: &Key, quota: &Quota) -> Option<Row> {
+        let row = self.rows.remove(key.digest())?;
+        let _ = quota.replace(size(&row), Size::default());
+        self.hint(key);
+        Some(row)
+    }
+
+    /// Removes what `which` says, notes what is left, and says how many rows went.
+    pub(crate) fn sweep(
+        &mut self,
+        which: Sweep,
+        now: Timestamp,
+        quota: &Quota,
+        room: &Room,
+    ) -> usize {
+        self.remove(which, now, quota, |left| room.note(left))
+    }
+
+    fn remove(
+        &mut self,
+        which: Sweep,
+        now: Timestamp,
+        quota: &Quota,
+        left: impl Fn(&Row),
+    ) -> usize {
+        let before = self.rows.len();
+        self.rows.retain(|_, row| {
+            let released = which == Sweep::ExpiredAndReleased && row.phase == Phase::Released;
+            let keep = row.retain_until > now && !released;
+            if keep {
+                left(row);
+            } else {
+                // Giving back never fails.
+                let _ = quota.replace(size(row), Size::default());
+            }
+            keep
+        });
+        self.watchers.retain(|_, watcher| watcher.receiver_count() > 0);
+        self.sweep_at = 2 * self.rows.len();
+        before - self.rows.len()
+    }
+
+    pub(crate) fn watch(&mut self, key: &Key) -> watch::Receiver<()> {
+        if self.watchers.len() >= SWEEP_FROM.max(2 * self.rows.len()) {
+            self.watchers.retain(|_, watcher| watcher.receiver_count() > 0);
+        }
+        self.watchers.entry(*key.digest()).or_insert_with(|| watch::Sender::new(())).subscribe()
+    }
+
+    /// Tells those who watch the key that it may have changed.
+    pub(crate) fn hint(&mut self, key: &Key) {
+        if let Some(watcher) = self.watchers.get(key.digest())
+            && watcher.send(()).is_err()
+        {
+            self.watchers.remove(key.digest());
+        }
+    }
+}
+
+/// What a row is counted as: its place in the map, and its payload.
+fn size(row: &Row) -> Size {
+    let payload = match &row.phase {
+        Phase::Completed { payload, .. } => payload.len(),
+        Phase::Pending { .. } | Phase::Released => 0,
+    };
+    Size { entries: 1, bytes: size_of::<(Digest, Row)>() + payload }
+}

@@ -1,0 +1,5 @@
+//! Integration tests of the memory store.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod bounds;
+mod watch;
