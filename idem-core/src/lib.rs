@@ -2,6 +2,7 @@
 
 mod attempt;
 mod cas;
+pub mod envelope;
 mod error;
 pub mod fingerprint;
 mod key;

@@ -3,3 +3,4 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod fingerprint;
+mod golden;
