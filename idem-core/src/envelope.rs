@@ -32,6 +32,8 @@ use std::ops::RangeInclusive;
 use bytes::{Buf, BufMut, Bytes, BytesMut, TryGetError};
 use thiserror::Error;
 
+use crate::error::StoreError;
+
 const MAGIC: u8 = 0x1D;
 const VERSION: u8 = 1;
 
@@ -162,6 +164,13 @@ impl EnvelopeError {
 impl From<TryGetError> for EnvelopeError {
     fn from(_: TryGetError) -> Self {
         Self::Truncated
+    }
+}
+
+impl From<EnvelopeError> for StoreError {
+    /// [`StoreError::Corrupt`], so that `?` keeps law L8.
+    fn from(error: EnvelopeError) -> Self {
+        Self::corrupt(error)
     }
 }
 
@@ -304,6 +313,7 @@ mod tests {
         for (read, error, code) in cases {
             assert_eq!(read, Err(error));
             assert_eq!(error.code(), code);
+            assert_eq!(StoreError::from(error).code(), "record_corrupt");
         }
     }
 

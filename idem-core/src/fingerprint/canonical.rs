@@ -51,7 +51,7 @@ pub(super) struct Canonical {
     pub(super) scratch: Vec<u8>,
     sequences: Order,
     depth: u8,
-    pub(super) next: Next,
+    next: Next,
 }
 
 /// What was announced of the value that comes next.

@@ -68,7 +68,6 @@ impl Canonical {
             self.variant(name)?;
         }
         self.enter()?;
-        self.next = Next::Anything;
         self.out.push(kind.tag());
         let (length_at, outer_parts) = (self.out.len(), self.parts.len());
         let open = Open { kind, length_at, outer_parts, variant };

@@ -75,7 +75,9 @@ impl Fingerprint {
     /// value's [canonical form](crate::fingerprint).
     ///
     /// Give it what defines the request, and nothing that a retry changes: no timestamp, no
-    /// request id, no attempt number.
+    /// request id, no attempt number. A struct with one more field has another fingerprint, so a
+    /// release that adds one makes every retry across it a mismatch, unless the field is skipped
+    /// (`skip_serializing_if`) while it has the meaning that its absence had.
     ///
     /// # Sets are a trap
     /// A `HashSet` serializes as a sequence, in an order that differs from one instance to the

@@ -147,6 +147,8 @@ mod tests {
         for (text, number) in same {
             assert_eq!(of(Disguised(text.into())), number, "{text}");
         }
+        // Only the number is in disguise.
+        assert_eq!(of((Disguised("1".into()), "1")), of((1, "1")));
         // Both are the same `f64`.
         let (a, b) = ("12345678901234567.88", "12345678901234567.89");
         assert_ne!(of(Disguised(a.into())), of(Disguised(b.into())));

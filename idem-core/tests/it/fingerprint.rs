@@ -122,6 +122,9 @@ fn a_set_is_neither_a_list_nor_a_set_with_another_element_more() {
     let sets = [of(&Unordered(&list)), of(&list), of(&Unordered(&["a"])), of("a")];
     assert_eq!(sets.iter().collect::<HashSet<_>>().len(), sets.len());
     assert_eq!(of(&Unordered(&["b", "a"])), of(&Unordered(&list)));
+    // What is within or beside it keeps its order.
+    assert_ne!(of(&Unordered(&[vec![1, 2]])), of(&Unordered(&[vec![2, 1]])));
+    assert_ne!(of(&(Unordered(&[0]), vec![1, 2])), of(&(Unordered(&[0]), vec![2, 1])));
 }
 
 #[test]
