@@ -152,6 +152,23 @@ mod tests {
     }
 
     #[test]
+    fn every_kind_of_variant_is_a_step() {
+        #[derive(Serialize)]
+        enum Rate {
+            Newtype(f64),
+            Tuple(u8, f64),
+            Struct { rate: f64 },
+        }
+        let path = |rate: Rate| match Fingerprint::of(&rate) {
+            Err(FingerprintError::NotFinite { path }) => path,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(path(Rate::Newtype(f64::NAN)), "$.Newtype");
+        assert_eq!(path(Rate::Tuple(1, f64::NAN)), "$.Tuple[1]");
+        assert_eq!(path(Rate::Struct { rate: f64::NAN }), "$.Struct.rate");
+    }
+
+    #[test]
     fn what_a_serialize_says_is_not_repeated() {
         struct Talkative;
         impl Serialize for Talkative {
