@@ -150,3 +150,90 @@ impl Error for StoreError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REFUSALS: [Refusal; 4] =
+        [Refusal::Invalid, Refusal::Configuration, Refusal::Permission, Refusal::Full];
+
+    fn all() -> Vec<StoreError> {
+        let mut all = vec![
+            StoreError::LeaseLost,
+            StoreError::unavailable(Applied::No, "driver says so"),
+            StoreError::unavailable(Applied::Unknown, "driver says so"),
+            StoreError::corrupt("driver says so"),
+        ];
+        all.extend(REFUSALS.map(|refusal| StoreError::refused(refusal, "driver says so")));
+        all
+    }
+
+    #[test]
+    fn an_error_can_be_sent_anywhere() {
+        fn assert_error<T: Error + Send + Sync + Clone + 'static>() {}
+        assert_error::<StoreError>();
+        let _: BoxError = Box::new(StoreError::LeaseLost);
+    }
+
+    // C141
+    #[test]
+    fn codes_are_stable() {
+        let codes: Vec<_> = all().iter().map(StoreError::code).collect();
+        let expected = [
+            "lease_lost",
+            "store_unavailable",
+            "store_unavailable",
+            "record_corrupt",
+            "store_refused_invalid",
+            "store_refused_configuration",
+            "store_refused_permission",
+            "store_refused_full",
+        ];
+        assert_eq!(codes, expected);
+    }
+
+    // L9
+    #[test]
+    fn a_message_says_whether_the_call_may_have_been_applied() {
+        let [_, no, unknown, ..] = &all()[..] else { panic!("too few errors") };
+        assert!(no.to_string().ends_with("the call was not applied"));
+        assert!(unknown.to_string().ends_with("the call may have been applied"));
+        let messages: std::collections::HashSet<_> =
+            all().iter().map(ToString::to_string).collect();
+        assert_eq!(messages.len(), all().len(), "two errors read alike");
+    }
+
+    #[test]
+    fn the_cause_is_a_source_and_not_in_the_message() {
+        for error in all() {
+            let source = error.source().map(ToString::to_string);
+            let expected = (!error.is_lease_lost()).then(|| "driver says so".to_owned());
+            assert_eq!(source, expected);
+            assert!(!error.to_string().contains("driver says so"));
+        }
+    }
+
+    #[test]
+    fn only_unavailable_may_be_asked_again_and_only_refused_has_a_refusal() {
+        for error in all() {
+            assert_eq!(error.is_unavailable(), error.code() == "store_unavailable");
+            let refused = error.code().starts_with("store_refused");
+            assert_eq!(error.refusal().is_some(), refused);
+            assert_eq!(error.is_lease_lost(), error.code() == "lease_lost");
+        }
+        let refusals: Vec<_> = all().iter().filter_map(StoreError::refusal).collect();
+        assert_eq!(refusals, REFUSALS);
+    }
+
+    #[test]
+    fn a_clone_shares_its_cause() {
+        let error = StoreError::corrupt("driver says so");
+        let clone = error.clone();
+        let cause = |error: &StoreError| match error {
+            StoreError::Corrupt { source } => Arc::as_ptr(source).cast::<()>(),
+            other => panic!("{other}"),
+        };
+        assert_eq!(cause(&error), cause(&clone));
+    }
+}

@@ -210,3 +210,129 @@ impl fmt::Debug for Key {
         write!(f, "Key({self})")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECRET: &str = "client-sent-4111";
+
+    fn key(operation: &str, tenant: Option<&str>, text: &str) -> Key {
+        let scope = Scope::new(operation).unwrap();
+        let scope = tenant.into_iter().try_fold(scope, Scope::tenant).unwrap();
+        Key::new(scope, text).unwrap()
+    }
+
+    fn make(part: KeyPart, text: &str) -> Result<(), KeyError> {
+        let scope = Scope::new("op")?;
+        match part {
+            KeyPart::Operation => Scope::new(text).map(drop),
+            KeyPart::Tenant => scope.tenant(text).map(drop),
+            KeyPart::Key => Key::new(scope, text).map(drop),
+        }
+    }
+
+    // C74, C76
+    #[test]
+    fn each_part_has_1_to_255_characters_of_any_width() {
+        for part in [KeyPart::Operation, KeyPart::Tenant, KeyPart::Key] {
+            assert_eq!(make(part, ""), Err(KeyError::Empty(part)));
+            for character in ["a", "\0", "\u{e9}", "\u{20ac}", "\u{1f980}"] {
+                assert_eq!(make(part, character), Ok(()));
+                assert_eq!(make(part, &character.repeat(255)), Ok(()));
+                for much in [256, 1 << 20] {
+                    assert_eq!(make(part, &character.repeat(much)), Err(KeyError::TooLong(part)));
+                }
+            }
+        }
+    }
+
+    // C61, C66, C68, C73
+    #[test]
+    fn keys_that_look_alike_are_told_apart() {
+        let keys = [
+            key("a", None, "b"),
+            key("b", None, "a"),
+            key("a", Some("b"), "c"),
+            key("a", Some("c"), "b"),
+            key("ab", None, "c"),
+            key("a", None, "bc"),
+            key("a", Some("b"), "cd"),
+            key("a", Some("bc"), "d"),
+            key("ab", Some("c"), "d"),
+            key("a", None, "b\u{3}c"),
+            key("a\u{3}b", None, "c"),
+            key("a\u{2}b", None, "c"),
+            key("a", None, "B"),
+            key("a", None, " b"),
+            key("a", None, "b\0"),
+            key("a", None, "\0"),
+            key("a", None, "0"),
+            key("a", None, "../b"),
+            key("a", None, "{b}"),
+            key("a", None, "*"),
+            key("a", None, "a\r\nb"),
+            key("a", None, "\u{e9}"),
+            key("a", None, "e\u{301}"),
+        ];
+        for (at, a) in keys.iter().enumerate() {
+            assert!(!keys[at + 1..].contains(a), "{:?} has a double", a.text());
+        }
+    }
+
+    // C62
+    #[test]
+    fn no_tenant_is_not_a_tenant() {
+        for tenant in ["anonymous", "none", "null", "\0", "k"] {
+            assert_ne!(key("op", None, "k"), key("op", Some(tenant), "k"));
+        }
+        let scope = Scope::new("op").unwrap();
+        assert_eq!(scope.tenant_id(), None);
+        assert_eq!(scope.tenant(""), Err(KeyError::Empty(KeyPart::Tenant)));
+    }
+
+    #[test]
+    fn a_key_gives_back_what_it_was_made_of() {
+        let key = key("payment.charge", Some("acme"), SECRET);
+        assert_eq!(key.scope().operation(), "payment.charge");
+        assert_eq!(key.scope().tenant_id(), Some("acme"));
+        assert_eq!(key.text(), SECRET);
+        assert_eq!(key.clone(), key);
+    }
+
+    // C130
+    #[test]
+    fn text_is_in_no_message() {
+        let key = key("payment.charge", None, SECRET);
+        assert_eq!(key.to_string().len(), "payment.charge#".len() + 16);
+        let shown = format!("{key} {key:?} {key:#?}");
+        assert!(shown.contains("payment.charge") && !shown.contains("4111"), "{shown}");
+        let error = Key::new(key.scope().clone(), &SECRET.repeat(99)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the idempotency key is too long; it must have 1 to 255 characters"
+        );
+        assert!(!format!("{error:?}").contains("4111"));
+    }
+
+    #[test]
+    fn a_name_breaks_no_line_of_a_log() {
+        let shown = key("op\r\nforged", None, "k").to_string();
+        assert!(!shown.contains(['\r', '\n']), "{shown}");
+    }
+
+    proptest! {
+        #[test]
+        fn keys_are_equal_exactly_if_their_parts_are(
+            a in ("[ab]{1,2}", prop::option::of("[ab]{1,2}"), "[ab]{1,2}"),
+            b in ("[ab]{1,2}", prop::option::of("[ab]{1,2}"), "[ab]{1,2}"),
+        ) {
+            let of = |(operation, tenant, text): &(String, Option<String>, String)| {
+                key(operation, tenant.as_deref(), text)
+            };
+            prop_assert_eq!(of(&a) == of(&b), a == b);
+        }
+    }
+}

@@ -2,8 +2,9 @@
 
 mod attempt;
 mod cas;
+pub mod envelope;
 mod error;
-mod fingerprint;
+pub mod fingerprint;
 mod key;
 pub mod limits;
 pub mod model;
@@ -15,7 +16,7 @@ mod watch;
 pub use crate::attempt::{Attempt, AttemptId, Fence, Lease};
 pub use crate::cas::{Cas, CasStore, Snapshot};
 pub use crate::error::{Applied, BoxError, Refusal, StoreError};
-pub use crate::fingerprint::Fingerprint;
+pub use crate::fingerprint::{Fields, Fingerprint, FingerprintError, FingerprintKey};
 pub use crate::key::{Key, KeyError, KeyPart, Scope};
 pub use crate::record::{Record, State, Verdict};
 pub use crate::store::Store;

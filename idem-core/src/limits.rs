@@ -54,3 +54,42 @@ fn check(what: &str, given: Duration, range: &RangeInclusive<Duration>) -> Resul
         format!("a {what} of {given:?} is outside {least:?} to {most:?}"),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Check = fn(Duration) -> Result<(), StoreError>;
+
+    const NANO: Duration = Duration::from_nanos(1);
+
+    #[test]
+    fn both_ends_of_a_range_are_in_it_and_nothing_beyond() {
+        let ranges: [(Check, _); 3] =
+            [(check_lease, LEASE), (check_renewal, LEASE), (check_retention, RETENTION)];
+        for (check, range) in ranges {
+            let (least, most) = (*range.start(), *range.end());
+            for inside in [least, least + NANO, most.saturating_sub(NANO), most] {
+                assert!(check(inside).is_ok(), "{inside:?}");
+            }
+            for outside in [NANO, least.saturating_sub(NANO), most + NANO, Duration::MAX] {
+                let error = check(outside).unwrap_err();
+                assert_eq!(error.refusal(), Some(Refusal::Invalid), "{outside:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn zero_ends_a_lease_and_is_none() {
+        assert!(check_renewal(Duration::ZERO).is_ok());
+        assert!(check_lease(Duration::ZERO).is_err());
+        assert!(check_retention(Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_refusal_says_what_was_given_and_what_is_taken() {
+        let error = check_lease(Duration::from_millis(9)).unwrap_err();
+        let source = std::error::Error::source(&error).unwrap();
+        assert_eq!(source.to_string(), "a lease of 9ms is outside 10ms to 86400s");
+    }
+}

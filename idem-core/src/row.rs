@@ -85,3 +85,102 @@ fn array<const N: usize>(rest: &mut Bytes) -> Result<[u8; N], StoreError> {
     rest.try_copy_to_slice(&mut out).map_err(StoreError::corrupt)?;
     Ok(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fingerprint() -> impl Strategy<Value = Fingerprint> {
+        any::<[u8; 32]>().prop_map(Fingerprint::from_bytes)
+    }
+
+    fn phase() -> impl Strategy<Value = Phase> {
+        let payload = prop::collection::vec(any::<u8>(), 0..64).prop_map(Bytes::from);
+        prop_oneof![
+            (fingerprint(), any::<u64>().prop_map(Timestamp))
+                .prop_map(|(fingerprint, lease_until)| Phase::Pending { fingerprint, lease_until }),
+            (fingerprint(), payload)
+                .prop_map(|(fingerprint, payload)| Phase::Completed { fingerprint, payload }),
+            Just(Phase::Released),
+        ]
+    }
+
+    prop_compose! {
+        fn row()(
+            holder: [u8; 16],
+            fence: u64,
+            attempts: u32,
+            retain_until: u64,
+            phase in phase(),
+        ) -> Row {
+            let holder = AttemptId::from_bytes(holder);
+            let (fence, retain_until) = (Fence(fence), Timestamp(retain_until));
+            Row { holder, fence, attempts, retain_until, phase }
+        }
+    }
+
+    fn is_corrupt(read: &Result<Row, StoreError>) -> bool {
+        matches!(read, Err(StoreError::Corrupt { .. }))
+    }
+
+    // L8, C109
+    #[test]
+    fn what_another_wrote_is_corrupt() {
+        let row = Row {
+            holder: AttemptId::from_bytes([7; 16]),
+            fence: Fence(1),
+            attempts: 1,
+            retain_until: Timestamp(2),
+            phase: Phase::Released,
+        };
+        let good = row.encode();
+        assert_eq!(Row::decode(&good).unwrap(), row);
+        for (at, byte) in [(0, 0), (0, VERSION + 1), (0, b'{'), (1, 0), (1, 4)] {
+            let mut bad = good.to_vec();
+            bad[at] = byte;
+            assert!(is_corrupt(&Row::decode(&bad.into())), "byte {at} is {byte}");
+        }
+        for foreign in [&b""[..], b"null", b"{}", b"[]"] {
+            assert!(is_corrupt(&Row::decode(&Bytes::from_static(foreign))));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(row in row()) {
+            prop_assert_eq!(Row::decode(&row.encode()).unwrap(), row);
+        }
+
+        #[test]
+        fn what_is_read_is_what_was_written(
+            head in (0..3u8, 0..5u8),
+            tail in prop::collection::vec(any::<u8>(), 0..100),
+        ) {
+            let bytes = Bytes::from([vec![head.0, head.1], tail].concat());
+            match Row::decode(&bytes) {
+                Ok(row) => prop_assert_eq!(row.encode(), bytes),
+                read => prop_assert!(is_corrupt(&read)),
+            }
+        }
+
+        // C81
+        #[test]
+        fn a_row_cut_short_or_with_bytes_left_over_is_corrupt(row in row()) {
+            let bytes = row.encode();
+            // What is left of a payload is a payload: how long it is, the store knows.
+            let fixed = match &row.phase {
+                Phase::Completed { payload, .. } => bytes.len() - payload.len(),
+                _ => bytes.len(),
+            };
+            for end in 0..fixed {
+                prop_assert!(is_corrupt(&Row::decode(&bytes.slice(..end))));
+            }
+            if !matches!(row.phase, Phase::Completed { .. }) {
+                let longer = Bytes::from([&bytes[..], &[0]].concat());
+                prop_assert!(is_corrupt(&Row::decode(&longer)));
+            }
+        }
+    }
+}
