@@ -1,6 +1,12 @@
 //! Tests of `idem-core` from outside.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
 
+mod coordinator;
 mod fingerprint;
 mod golden;

@@ -1,0 +1,343 @@
+//! One call under one key.
+
+use std::any::Any;
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::runtime::Handle;
+
+use super::action::RunningAttempt;
+use super::admission::{Admission, admit};
+use super::classify::{Classify, Effect, NoEffect};
+use super::codec::{Codec, Json};
+use super::detached::{Caller, detached};
+use super::engine::{Engine, Request};
+use super::error::{CallError, Invalid, RunError};
+use super::heartbeat::Heartbeat;
+use super::nesting::Nesting;
+use super::outcome::Outcome;
+use super::policy::{Abandoned, Policy};
+use super::probe::{NoProbe, Probe, ProbeFn, Probed};
+use super::recording::{Recorded, give_up, record, release};
+use super::replaying::{Reading, read};
+use super::ticket::{Started, Ticket};
+use super::work::{Finished, Work};
+use crate::envelope::CodecId;
+use crate::fingerprint::Fingerprint;
+use crate::key::{Key, KeyError};
+
+/// A key, of which it is not said yet what request it stands for.
+#[derive(Debug)]
+#[must_use = "a key does nothing until its call is run"]
+pub struct Keyed {
+    engine: Arc<Engine>,
+    policy: Policy,
+    key: Result<Key, KeyError>,
+}
+
+impl Keyed {
+    pub(super) fn new(engine: Arc<Engine>, policy: Policy, key: Result<Key, KeyError>) -> Self {
+        Self { engine, policy, key }
+    }
+
+    /// What the request is: another request under the same key is refused.
+    pub fn fingerprint(self, fingerprint: Fingerprint) -> Call {
+        let Self { engine, policy, key } = self;
+        let (codec, errors, probe) = (Json, NoEffect, NoProbe);
+        Call { engine, policy, key, fingerprint, codec, errors, probe }
+    }
+
+    /// Takes every request under the key for the same: a client that reuses a key for another
+    /// request is given the first one's answer. For keys that are made from the request itself.
+    pub fn without_fingerprint(self) -> Call {
+        self.fingerprint(Fingerprint::from_bytes([0; 32]))
+    }
+}
+
+/// One call under one key: [`run`](Self::run) it.
+#[must_use = "a call does nothing until it is run"]
+pub struct Call<C = Json, X = NoEffect, P = NoProbe> {
+    engine: Arc<Engine>,
+    policy: Policy,
+    key: Result<Key, KeyError>,
+    fingerprint: Fingerprint,
+    codec: C,
+    errors: X,
+    probe: P,
+}
+
+impl<C, X, P> Call<C, X, P> {
+    /// How the value is stored. Default: [`Json`].
+    pub fn codec<D>(self, codec: D) -> Call<D, X, P> {
+        let Self { engine, policy, key, fingerprint, errors, probe, .. } = self;
+        Call { engine, policy, key, fingerprint, codec, errors, probe }
+    }
+
+    /// What the action's errors mean. Default: [`no_effect`](super::no_effect).
+    pub fn errors<Y>(self, errors: Y) -> Call<C, Y, P> {
+        let Self { engine, policy, key, fingerprint, codec, probe, .. } = self;
+        Call { engine, policy, key, fingerprint, codec, errors, probe }
+    }
+
+    /// Asks what became of an abandoned attempt, before the action is run again.
+    ///
+    /// Goes before the operation's [`Abandoned`] policy.
+    pub fn probe<T, F, Fut>(self, ask: F) -> Call<C, X, ProbeFn<F>>
+    where
+        F: FnOnce(RunningAttempt) -> Fut + Send,
+        Fut: Future<Output = Probed<T>> + Send,
+    {
+        let Self { engine, policy, key, fingerprint, codec, errors, .. } = self;
+        Call { engine, policy, key, fingerprint, codec, errors, probe: ProbeFn(ask) }
+    }
+
+    /// Runs `action` once for the key, and gives every caller its answer.
+    ///
+    /// Whether and when it runs is decided by the key's record and the operation's policy. It is
+    /// driven to its end and recorded **even if this future is dropped**: it moves to a task of
+    /// its own as soon as it has to wait for anything.
+    ///
+    /// The value on the first run is the value as it comes out of the codec, so first answer and
+    /// replay cannot differ.
+    ///
+    /// # Errors
+    /// [`RunError::Action`] if the action failed, now or, for an error that was kept, before;
+    /// otherwise [`RunError::Call`] says why there is no answer.
+    ///
+    /// # Cancellation
+    /// Dropped before the action has begun: nothing happened, the key is given back. After:
+    /// the action goes on, and a retry gets its answer. While waiting for another: nothing.
+    pub async fn run<T, E, F, Fut>(self, action: F) -> Result<Outcome<T>, RunError<E>>
+    where
+        F: FnOnce(RunningAttempt) -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+        C: Codec<T>,
+        X: Classify<E>,
+        P: Probe<T> + 'static,
+    {
+        let prepared = self.prepare::<T>()?;
+        let tracker = prepared.request.engine.tracker.clone();
+        detached(&tracker, |caller| async move {
+            let admission = admit(&prepared.request, &caller).await?;
+            prepared.conduct(admission, action, Stay(caller)).await
+        })
+        .await
+        .unwrap_or_else(|_| Err(CallError::Interrupted.into()))
+    }
+
+    /// Runs `action` like [`run`](Self::run), but in this future: it may borrow.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancellation
+    /// Dropped before the action has begun: nothing happened, the key is given back. **While the
+    /// action runs: the action is dropped with it**, whether it had an effect is unknown, and the
+    /// lease is left to end; the key is then abandoned. After the action: it is recorded all the
+    /// same.
+    pub async fn run_borrowed<T, E, F, Fut>(self, action: F) -> Result<Outcome<T>, RunError<E>>
+    where
+        F: FnOnce(RunningAttempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        C: Codec<T>,
+        X: Classify<E>,
+        P: Probe<T>,
+    {
+        let prepared = self.prepare::<T>()?;
+        let request = Arc::clone(&prepared.request);
+        let _drained_with = request.engine.tracker.token();
+        let admission = detached(&request.engine.tracker, {
+            let request = Arc::clone(&request);
+            |caller| async move { admit(&request, &caller).await }
+        });
+        let admission = admission.await.unwrap_or(Err(CallError::Interrupted))?;
+        prepared.conduct(admission, action, Leave).await
+    }
+
+    /// All that can be refused is refused here, before anything is done.
+    fn prepare<T>(self) -> Result<Prepared<C, X, P>, CallError>
+    where
+        C: Codec<T>,
+        P: Probe<T>,
+    {
+        let Self { engine, policy, key, fingerprint, codec, errors, probe } = self;
+        if Handle::try_current().is_err() {
+            return Err(CallError::NoRuntime);
+        }
+        policy.check(engine.store.budget())?;
+        let codec_id = codec.id();
+        if codec_id != CodecId::JSON && !CodecId::USERS.contains(&codec_id.0) {
+            return Err(Invalid::Codec(codec_id.0).into());
+        }
+        let key = key.map_err(Invalid::Key)?;
+        let takeover = probe.is_some() || policy.abandoned != Abandoned::Refuse;
+        let request = Arc::new(Request { engine, key, fingerprint, policy, takeover });
+        let nesting = Nesting::here();
+        if nesting.contains(&request) {
+            return Err(CallError::Reentrant { key: request.key.clone() });
+        }
+        if request.engine.tracker.is_closed() {
+            return Err(CallError::Draining);
+        }
+        Ok(Prepared { request, nesting, codec, errors, probe })
+    }
+}
+
+impl<C, X, P> fmt::Debug for Call<C, X, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// A call that may be made.
+struct Prepared<C, X, P> {
+    request: Arc<Request>,
+    nesting: Nesting,
+    codec: C,
+    errors: X,
+    probe: P,
+}
+
+impl<C, X, P> Prepared<C, X, P> {
+    async fn conduct<T, E, F, Fut>(
+        self,
+        admission: Admission,
+        action: F,
+        shore: impl Shore,
+    ) -> Result<Outcome<T>, RunError<E>>
+    where
+        F: FnOnce(RunningAttempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        C: Codec<T>,
+        X: Classify<E>,
+        P: Probe<T>,
+    {
+        let Self { request, nesting, codec, errors, probe } = self;
+        let ticket = match admission {
+            Admission::Run(ticket) => ticket,
+            Admission::Replay(answer) => {
+                return read(
+                    &Reading { request: &request, codec: &codec, errors: &errors },
+                    &answer,
+                )
+                .await;
+            }
+        };
+        if shore.is_deserted() {
+            // The caller left before the action began; dropping the ticket gives the key back.
+            drop(ticket);
+            return Err(CallError::Interrupted.into());
+        }
+        let Some(started) = Ticket::start(ticket) else {
+            return Err(CallError::Interrupted.into());
+        };
+        let work = Work { codec: &codec, errors: &errors, probe, action };
+        let work = AssertUnwindSafe(work.run(started.running())).catch_unwind();
+        let work = nesting.inside(Arc::clone(&request), work);
+        let (finished, heartbeat) = started.keeping_alive(work).await;
+        let reading = Reading { request: &request, codec: &codec, errors: &errors };
+        conclude(finished, started, heartbeat, shore, &reading).await
+    }
+}
+
+/// Whether a call is driven by a task that outlives its caller.
+trait Shore: Sized {
+    /// Whether the caller is known to have left.
+    fn is_deserted(&self) -> bool;
+
+    /// Drives what must not stop half-way.
+    fn finish<T: Send + 'static, Fut: Future<Output = T> + Send + 'static>(
+        self,
+        request: &Request,
+        make: impl FnOnce(Caller) -> Fut,
+    ) -> impl Future<Output = Result<T, CallError>>;
+}
+
+/// The call has a task of its own.
+struct Stay(Caller);
+
+/// The call is in its caller's future, and goes with it.
+struct Leave;
+
+impl Shore for Stay {
+    fn is_deserted(&self) -> bool {
+        self.0.is_gone()
+    }
+
+    async fn finish<T: Send + 'static, Fut: Future<Output = T> + Send + 'static>(
+        self,
+        _: &Request,
+        make: impl FnOnce(Caller) -> Fut,
+    ) -> Result<T, CallError> {
+        Ok(make(self.0).await)
+    }
+}
+
+impl Shore for Leave {
+    fn is_deserted(&self) -> bool {
+        false
+    }
+
+    async fn finish<T: Send + 'static, Fut: Future<Output = T> + Send + 'static>(
+        self,
+        request: &Request,
+        make: impl FnOnce(Caller) -> Fut,
+    ) -> Result<T, CallError> {
+        detached(&request.engine.tracker, make).await.map_err(|_| CallError::Interrupted)
+    }
+}
+
+/// Brings the end of an action into the store, and says what the call comes to.
+async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
+    finished: Result<Finished<T, E>, Box<dyn Any + Send>>,
+    started: Started,
+    heartbeat: Option<Heartbeat>,
+    shore: impl Shore,
+    reading: &Reading<'_, C, X>,
+) -> Result<Outcome<T>, RunError<E>> {
+    let request = reading.request;
+    let key = &request.key;
+    let (result, envelope) = match finished {
+        Ok(Finished::Value(value, envelope)) => (Ok(value), envelope),
+        Ok(Finished::Kept(error, envelope)) => (Err(error), envelope),
+        Ok(Finished::NoEffect(error)) => {
+            shore.finish(request, |_| release(started, heartbeat)).await?;
+            return Err(RunError::Action { error, effect: Effect::None, replayed: false });
+        }
+        Ok(Finished::Unknown(error)) => {
+            shore.finish(request, |_| give_up(started, heartbeat)).await?;
+            return Err(RunError::Action { error, effect: Effect::Unknown, replayed: false });
+        }
+        Ok(Finished::Inconclusive) => {
+            let attempts = started.running().number();
+            shore.finish(request, |_| give_up(started, heartbeat)).await?;
+            return Err(CallError::OutcomeUnknown { key: key.clone(), attempts }.into());
+        }
+        Err(panic) => {
+            shore.finish(request, |_| give_up(started, heartbeat)).await?;
+            let message = panic_message(&*panic);
+            return Err(CallError::Panicked { key: key.clone(), message }.into());
+        }
+    };
+    let recorded =
+        shore.finish(request, |caller| record(started, envelope, heartbeat, caller)).await?;
+    match recorded {
+        Recorded::Theirs(answer) => read(reading, &answer).await,
+        Recorded::Elsewhere(error) => Err(error.into()),
+        Recorded::Ours { recorded, not_kept } => match result {
+            Ok(value) => Ok(Outcome { value, replayed: false, recorded, not_kept }),
+            Err(error) => Err(RunError::Action { error, effect: Effect::Keep, replayed: false }),
+        },
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a value that is not text".to_owned())
+}

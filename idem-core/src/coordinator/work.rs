@@ -1,0 +1,81 @@
+//! The action, and what its result means.
+
+use std::future::Future;
+
+use super::action::RunningAttempt;
+use super::classify::{Classify, Effect};
+use super::codec::Codec;
+use super::probe::{Probe, Probed};
+use super::recording::not_kept;
+use crate::envelope::{Body, CodecId, Envelope, NotKept};
+
+/// What there is to do for a granted key.
+pub(super) struct Work<'a, C, X, P, F> {
+    pub(super) codec: &'a C,
+    pub(super) errors: &'a X,
+    pub(super) probe: P,
+    pub(super) action: F,
+}
+
+/// How it ended, with what is to be stored.
+pub(super) enum Finished<T, E> {
+    /// With a value.
+    Value(T, Envelope),
+    /// With an error that is kept.
+    Kept(E, Envelope),
+    /// With an error, and without effect.
+    NoEffect(E),
+    /// With an error, and perhaps with an effect.
+    Unknown(E),
+    /// It was not begun: an earlier attempt may have had its effect, and nobody knows.
+    Inconclusive,
+}
+
+impl<C, X, P, F> Work<'_, C, X, P, F> {
+    pub(super) async fn run<T, E, Fut>(self, attempt: RunningAttempt) -> Finished<T, E>
+    where
+        F: FnOnce(RunningAttempt) -> Fut,
+        Fut: Future<Output = Result<T, E>>,
+        C: Codec<T>,
+        X: Classify<E>,
+        P: Probe<T>,
+    {
+        let Self { codec, errors, probe, action } = self;
+        if attempt.is_takeover() {
+            match probe.ask(attempt.clone()).await {
+                Probed::Happened(value) => return keep_value(codec, value),
+                Probed::Unknown => return Finished::Inconclusive,
+                Probed::DidNotHappen => {}
+            }
+        }
+        match action(attempt).await {
+            Ok(value) => keep_value(codec, value),
+            Err(error) => match errors.effect(&error) {
+                Effect::None => Finished::NoEffect(error),
+                Effect::Unknown => Finished::Unknown(error),
+                Effect::Keep => keep_error(errors, error),
+            },
+        }
+    }
+}
+
+/// The value as a replay will give it. One that would replay as another is not kept, and the
+/// caller of the first run has it as it is.
+fn keep_value<T, E, C: Codec<T>>(codec: &C, value: T) -> Finished<T, E> {
+    let kept = codec.encode(&value).and_then(|bytes| {
+        let replayed = codec.replayed(&value, &bytes)?;
+        Ok((replayed, Envelope { codec: codec.id(), body: Body::Value(bytes) }))
+    });
+    match kept {
+        Ok((replayed, envelope)) => Finished::Value(replayed, envelope),
+        Err(_) => Finished::Value(value, not_kept(NotKept::NotReplayable, false)),
+    }
+}
+
+fn keep_error<T, E, X: Classify<E>>(errors: &X, error: E) -> Finished<T, E> {
+    let envelope = match errors.encode(&error) {
+        Ok(bytes) => Envelope { codec: CodecId::NONE, body: Body::Error(bytes) },
+        Err(_) => not_kept(NotKept::NotReplayable, true),
+    };
+    Finished::Kept(error, envelope)
+}

@@ -1,0 +1,162 @@
+//! Keeping a lease, and losing it.
+
+use std::sync::Arc;
+
+use idem_core::{CallError, InFlight, RunError, Store, Verdict};
+use idem_memory::MemoryStore;
+use tokio::time::{Instant, sleep};
+
+use super::support::{
+    Events, Fault, Faulty, Provider, SEC, Verb, call, coordinator, hasty, key, rival,
+};
+
+// C17, C18: an action far longer than its lease runs once.
+#[tokio::test(start_paused = true)]
+async fn a_long_action_keeps_its_lease() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone()).lease(3 * SEC).build().unwrap();
+    let provider = Provider::default();
+    let slow = tokio::spawn(call(&idem).run(provider.action(30 * SEC)));
+    for _ in 0..29 {
+        sleep(SEC).await;
+        let rival = rival(3 * SEC);
+        let verdict = store.store().reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+        let Verdict::InProgress { left } = verdict else { panic!("taken over: {verdict:?}") };
+        assert!(left > SEC, "{left:?} left");
+    }
+    assert_eq!(slow.await.unwrap().unwrap().value, "ch_1");
+    assert_eq!(store.asked(Verb::Renew), 29, "once a third of the lease");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_action_needs_no_heartbeat() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone()).build().unwrap();
+    call(&idem).run(Provider::default().action(SEC)).await.unwrap();
+    assert_eq!((store.asked(Verb::Reserve), store.asked(Verb::Complete)), (1, 1));
+    assert_eq!((store.asked(Verb::Renew), store.watches()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_beyond_the_ceiling_is_told_and_taken_over() {
+    let (store, events) = (Arc::new(MemoryStore::new()), Events::default());
+    let idem = coordinator(store.clone())
+        .lease(3 * SEC)
+        .renew_for(10 * SEC)
+        .observe(events.observer())
+        .build()
+        .unwrap();
+    let begun = Instant::now();
+    let stuck = tokio::spawn(call(&idem).run(move |attempt| async move {
+        attempt.lost().await;
+        assert!(attempt.is_lost() && attempt.lease_left().is_zero());
+        Err::<String, _>(format!("{}", begun.elapsed().as_secs()))
+    }));
+    let error = stuck.await.unwrap().unwrap_err().action().unwrap();
+    let after: u64 = error.parse().unwrap();
+    assert!((10..=13).contains(&after), "lost after {after} s");
+    assert!(events.names().starts_with(&["reserved", "renewal_ended", "lease_lost"]));
+}
+
+// C20, C21
+#[tokio::test(start_paused = true)]
+async fn a_store_that_cannot_be_reached_loses_the_lease_by_the_local_clock() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
+    let begun = Instant::now();
+    let told = tokio::spawn(call(&idem).run(move |attempt| async move {
+        attempt.lost().await;
+        Ok::<_, String>(begun.elapsed().as_millis())
+    }));
+    sleep(SEC / 2).await;
+    store.always(Verb::Renew, Fault::Hangs);
+    let outcome = told.await.unwrap().unwrap();
+    assert!((3_000..3_010).contains(&outcome.value), "told after {} ms", outcome.value);
+    // L5: nobody took over, so the late result is recorded.
+    assert!(outcome.recorded);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_renewal_that_fails_once_is_made_up_for() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
+    for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs] {
+        store.next(Verb::Renew, fault);
+    }
+    let kept = call(&idem).run(|attempt| async move {
+        sleep(10 * SEC).await;
+        Ok::<_, String>(attempt.is_lost())
+    });
+    assert!(!kept.await.unwrap().value);
+}
+
+/// Takes the key over behind the coordinator's back, and completes it if it has an answer.
+async fn take_over(store: &MemoryStore, answer: Option<&'static str>) {
+    store.forget(&key()).expect("there is a reservation");
+    let winner = rival(30 * SEC);
+    let verdict = store.reserve(&winner).await.unwrap().verdict(&winner).unwrap();
+    let Verdict::Acquired { lease, .. } = verdict else { panic!("{verdict:?}") };
+    if let Some(answer) = answer {
+        let payload = super::codecs::stored(&serde_json::to_vec(answer).unwrap());
+        store.complete(&lease, &payload, winner.retention_for()).await.unwrap();
+    }
+}
+
+// C12, C21: the late owner does not send its own answer as if it were the truth.
+#[tokio::test(start_paused = true)]
+async fn a_late_owner_answers_with_the_winners_result() {
+    let (store, events) = (Arc::new(MemoryStore::new()), Events::default());
+    let idem = coordinator(store.clone()).observe(events.observer()).build().unwrap();
+    let provider = Provider::default();
+    let late = tokio::spawn(call(&idem).run(provider.action(5 * SEC)));
+    sleep(SEC).await;
+    take_over(&store, Some("ch_of_the_winner")).await;
+    let outcome = late.await.unwrap().unwrap();
+    assert_eq!((outcome.value.as_str(), outcome.replayed), ("ch_of_the_winner", true));
+    assert_eq!(events.names(), ["reserved", "lease_lost", "superseded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_owner_waits_for_a_winner_that_is_still_running() {
+    let store = Arc::new(MemoryStore::new());
+    let wait = InFlight::Wait { at_most: 10 * SEC };
+    let idem = coordinator(store.clone()).in_flight(wait).build().unwrap();
+    let provider = Provider::default();
+    let late = tokio::spawn(call(&idem).run(provider.action(5 * SEC)));
+    sleep(SEC).await;
+    take_over(&store, None).await;
+    let error = late.await.unwrap().unwrap_err();
+    assert!(matches!(error, RunError::Call(CallError::InProgress { .. })), "{error:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_whose_record_has_vanished_is_stored_again() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).build().unwrap();
+    let provider = Provider::default();
+    let running = tokio::spawn(call(&idem).run(provider.action(5 * SEC)));
+    sleep(SEC).await;
+    store.forget(&key()).expect("there is a reservation");
+    let outcome = running.await.unwrap().unwrap();
+    assert_eq!((outcome.value.as_str(), outcome.recorded), ("ch_1", true));
+    let retry = call(&idem).run(provider.action(SEC)).await.unwrap();
+    assert_eq!((retry.value.as_str(), retry.replayed), ("ch_1", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_who_followed_a_lost_lease_follow_the_winner() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).lease(3 * SEC).build().unwrap();
+    let provider = Provider::default();
+    let late = tokio::spawn(call(&idem).run(provider.action(20 * SEC)));
+    sleep(SEC / 2).await;
+    let follower = tokio::spawn(call(&idem).run(provider.action(SEC)));
+    sleep(SEC / 4).await;
+    take_over(&store, Some("ch_of_the_winner")).await;
+    let told = Instant::now();
+    let outcome = follower.await.unwrap().unwrap();
+    assert_eq!(outcome.value, "ch_of_the_winner");
+    assert!(told.elapsed() < 2 * SEC, "not when the late owner is done");
+    assert_eq!(late.await.unwrap().unwrap().value, "ch_of_the_winner");
+    assert_eq!(provider.charges(), 1);
+}

@@ -1,0 +1,16 @@
+//! The coordinator over the memory store, on Tokio's virtual clock.
+
+mod abandoned;
+mod cancelled;
+mod codecs;
+mod completion;
+mod drain;
+mod errors;
+mod flights;
+mod in_flight;
+mod invalid;
+mod lease;
+mod observed;
+mod oversize;
+mod store_down;
+mod support;

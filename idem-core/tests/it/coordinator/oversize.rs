@@ -1,0 +1,119 @@
+//! Results that are too large to store with their record.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use idem_core::{BoxError, CallError, Key, NotKept, Oversize, References, RunError, keeping};
+use idem_memory::MemoryStore;
+
+use super::support::{call, coordinator};
+
+/// An object store in memory.
+#[derive(Clone, Default)]
+struct Objects(Arc<Mutex<HashMap<Bytes, Bytes>>>);
+
+#[async_trait]
+impl References for Objects {
+    async fn save(&self, key: &Key, result: Bytes) -> Result<Bytes, BoxError> {
+        let reference = Bytes::from(format!("s3://results/{key}"));
+        self.0.lock().unwrap().insert(reference.clone(), result);
+        Ok(reference)
+    }
+
+    async fn load(&self, _: &Key, reference: Bytes) -> Result<Bytes, BoxError> {
+        let found = self.0.lock().unwrap().get(&reference).cloned();
+        found.ok_or_else(|| "no such object".into())
+    }
+}
+
+fn large() -> String {
+    "x".repeat(2_000)
+}
+
+// C84: above the limit the effect still happens once.
+#[tokio::test(start_paused = true)]
+async fn a_large_result_is_given_once_and_then_known_to_be_done() {
+    let idem = coordinator(MemoryStore::new()).max_result(1_000).build().unwrap();
+    let first = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+    let why = NotKept::TooLarge { bytes: 2_002 };
+    assert_eq!((first.value.len(), first.recorded, first.not_kept), (2_000, true, Some(why)));
+    let retry = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap_err();
+    let RunError::Call(CallError::ResponseNotKept { why: told, .. }) = retry else {
+        panic!("{retry:?}");
+    };
+    assert_eq!(told, why);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_of_the_limit_itself_is_kept() {
+    let idem = coordinator(MemoryStore::new()).max_result(2_002).build().unwrap();
+    for replayed in [false, true] {
+        let outcome = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert_eq!((outcome.replayed, outcome.not_kept), (replayed, None));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_result_can_be_kept_elsewhere() {
+    let objects = Objects::default();
+    let idem = coordinator(MemoryStore::new())
+        .max_result(1_000)
+        .oversize(Oversize::Reference(Arc::new(objects.clone())))
+        .build()
+        .unwrap();
+    for replayed in [false, true] {
+        let outcome = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert_eq!((outcome.value, outcome.replayed, outcome.not_kept), (large(), replayed, None));
+    }
+    assert_eq!(objects.0.lock().unwrap().len(), 1);
+    // Lost elsewhere: the effect is known to have happened, and nothing runs.
+    objects.0.lock().unwrap().clear();
+    let lost = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap_err();
+    assert_eq!(lost.code(), "reference_unavailable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_large_error_that_is_kept_goes_the_same_way() {
+    let idem = coordinator(MemoryStore::new())
+        .max_result(1_000)
+        .oversize(Oversize::Reference(Arc::new(Objects::default())))
+        .build()
+        .unwrap();
+    for was_replayed in [false, true] {
+        let failed = call(&idem)
+            .errors(keeping(|_: &String| idem_core::Effect::Keep))
+            .run(|_| async { Err::<(), _>(large()) })
+            .await
+            .unwrap_err();
+        let RunError::Action { error, replayed, .. } = failed else { panic!("{failed:?}") };
+        assert_eq!((error, replayed), (large(), was_replayed));
+    }
+}
+
+struct Broken;
+
+#[async_trait]
+impl References for Broken {
+    async fn save(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        Err("no bucket".into())
+    }
+
+    async fn load(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        unreachable!("nothing was saved")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_result_that_cannot_be_kept_elsewhere_is_known_to_be_done() {
+    let idem = coordinator(MemoryStore::new())
+        .max_result(1_000)
+        .oversize(Oversize::Reference(Arc::new(Broken)))
+        .build()
+        .unwrap();
+    let first = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+    assert!(first.recorded && first.not_kept.is_some());
+    let retry = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap_err();
+    assert_eq!(retry.code(), "response_not_kept");
+}
