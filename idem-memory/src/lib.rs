@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod clock;
+#[cfg(all(test, shuttle))]
+mod concurrency;
 mod quota;
 mod room;
 mod shard;

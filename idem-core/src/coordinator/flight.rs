@@ -104,6 +104,12 @@ impl Flights {
         Seat::Lead(self.lead(of_key, key, fingerprint))
     }
 
+    /// Whether nobody flies.
+    #[cfg(all(test, shuttle))]
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries().is_empty()
+    }
+
     fn lead(&self, of_key: &mut Vec<Arc<Entry>>, key: &Key, fingerprint: Fingerprint) -> Flight {
         let state = watch::Sender::new(State::Seeking { until: None });
         let entry = Arc::new(Entry { fingerprint, state });

@@ -6,6 +6,8 @@ mod breaker;
 mod call;
 mod classify;
 mod codec;
+#[cfg(all(test, shuttle))]
+mod concurrency;
 mod detached;
 mod engine;
 mod error;
