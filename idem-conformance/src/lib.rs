@@ -1,1 +1,4 @@
 #![doc = include_str!("../README.md")]
+
+#[cfg(feature = "servers")]
+pub mod servers;

@@ -1,0 +1,5 @@
+//! Integration tests of the test kit itself.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
+#[cfg(feature = "servers")]
+mod servers;
