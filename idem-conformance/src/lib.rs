@@ -1,4 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "proxy")]
+pub mod proxy;
 #[cfg(feature = "servers")]
 pub mod servers;
