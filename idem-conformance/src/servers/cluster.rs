@@ -35,7 +35,7 @@ pub async fn redis_cluster() -> Result<RedisCluster, ServerError> {
         let node = redis()
             .setting("cluster-enabled", "yes")
             .setting("cluster-node-timeout", "2000")
-            .local()
+            .process()
             .await?;
         nodes.push(node);
     }

@@ -47,17 +47,21 @@ pub(super) struct Container {
 /// Starts a container and waits until its server serves.
 pub(super) async fn start(
     engine: &'static Engine,
-    settings: Vec<(String, String)>,
+    settings: &Settings,
+    environment: Vec<(String, String)>,
 ) -> Result<Server, ServerError> {
     let failed = |error: TestcontainersError| failed(engine, "start in Docker", &error);
     let Image { name, tag, env, command } = &engine.image;
-    let Invocation { arguments, file } = command(&settings);
+    let Invocation { arguments, file } = command(settings);
     let port = free_port()?;
     let mut request = GenericImage::new(*name, *tag)
         .with_mapped_port(port, ContainerPort::Tcp(engine.default_port))
         .with_cmd(arguments);
     for (name, value) in *env {
         request = request.with_env_var(*name, *value);
+    }
+    for (name, value) in environment {
+        request = request.with_env_var(name, value);
     }
     if let Some((path, text)) = file {
         request = request.with_copy_to(path, text.into_bytes());

@@ -27,15 +27,26 @@ pub struct Setup {
     engine: &'static Engine,
     settings: Vec<(String, String)>,
     environment: Vec<(String, String)>,
-    own: bool,
-    local: bool,
+    place: Place,
     folder: Option<PathBuf>,
+}
+
+/// Which of the places a server may come from.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+enum Place {
+    Anywhere,
+    /// Not given by an environment variable.
+    Own,
+    /// From the binaries of this machine.
+    Process,
+    #[cfg(feature = "containers")]
+    Container,
 }
 
 impl Setup {
     pub(super) fn new(engine: &'static Engine) -> Self {
         let (settings, environment) = (Vec::new(), Vec::new());
-        Self { engine, settings, environment, own: false, local: false, folder: None }
+        Self { engine, settings, environment, place: Place::Anywhere, folder: None }
     }
 
     /// A line of Redis's configuration or a parameter of Postgres; the last of a name counts.
@@ -45,50 +56,69 @@ impl Setup {
         self.own()
     }
 
-    /// A variable in the environment of the server's process. It needs a server of this machine:
-    /// neither a given one nor a container will do.
+    /// A variable in the environment of the server's process, which has to be one of this
+    /// machine.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.environment.push((name.into(), value.into()));
-        self.local()
+        self.process()
     }
 
     /// A server of the test's own, even if one is given: the test kills it, or needs it empty.
-    pub fn own(mut self) -> Self {
-        self.own = true;
-        self
+    pub fn own(self) -> Self {
+        self.at(Place::Own)
     }
 
     /// A process of this machine: neither a given server nor a container will do.
-    pub(super) fn local(mut self) -> Self {
-        self.local = true;
-        self.own()
+    pub fn process(self) -> Self {
+        self.at(Place::Process)
+    }
+
+    /// A container, even if this machine has the binaries.
+    #[cfg(feature = "containers")]
+    pub fn container(self) -> Self {
+        self.at(Place::Container)
     }
 
     /// Takes the binaries from this folder and from nowhere else, to test with a certain version.
-    /// Makes the server the test's own.
     pub fn binaries(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
-        self.local()
+        self.process()
+    }
+
+    /// The narrower of two places counts.
+    fn at(mut self, place: Place) -> Self {
+        if place > self.place {
+            self.place = place;
+        }
+        self
     }
 
     async fn start(self) -> Result<Server, ServerError> {
         if let Some(url) = self.given() {
             return Self::reach(self.engine, url).await;
         }
-        if let Some(program) = programs::find(self.engine, self.folder.as_deref()) {
+        if let Some(program) = self.program() {
             let Self { engine, settings, environment, .. } = self;
             let instance = Instance::start(engine, program, settings, environment).await?;
             return Ok(Server::private(engine, instance));
         }
         #[cfg(feature = "containers")]
-        if !self.local {
-            return super::container::start(self.engine, self.settings).await;
+        if self.place != Place::Process {
+            let Self { engine, settings, environment, .. } = self;
+            return super::container::start(engine, &settings, environment).await;
         }
         Err(self.missing())
     }
 
     fn given(&self) -> Option<String> {
-        if self.own { None } else { env::var(self.engine.variable).ok() }
+        if self.place > Place::Anywhere { None } else { env::var(self.engine.variable).ok() }
+    }
+
+    fn program(&self) -> Option<PathBuf> {
+        if self.place > Place::Process {
+            return None;
+        }
+        programs::find(self.engine, self.folder.as_deref())
     }
 
     async fn reach(engine: &'static Engine, url: String) -> Result<Server, ServerError> {
@@ -104,11 +134,16 @@ impl Setup {
         let Engine { name, variable, install, .. } = self.engine;
         let remedy = match &self.folder {
             Some(folder) => format!("no binary of it in {}", folder.display()),
-            None if self.own => format!("install {install}; this test needs one of its own"),
+            None if self.place > Place::Anywhere => {
+                format!("install {install}; this test needs one of its own")
+            }
             None => format!("install {install}, or set {variable} to the URL of one"),
         };
-        let docker =
-            if self.local { "" } else { ", or start Docker and turn the feature `containers` on" };
+        let docker = if self.place == Place::Process {
+            ""
+        } else {
+            ", or start Docker and turn the feature `containers` on"
+        };
         ServerError::Missing { server: name, remedy: remedy + docker }
     }
 }

@@ -1,4 +1,4 @@
-//! Test servers start, obey and leave nothing behind.
+//! Test servers start, obey and leave nothing behind. All of these need the servers' binaries.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn folder_of(server: &Server) -> std::path::PathBuf {
 
 #[tokio::test]
 async fn a_redis_answers_and_ends_with_its_guard() {
-    let server = servers::redis().own().await.unwrap();
+    let server = servers::redis().process().await.unwrap();
     assert_eq!(redis(server.addr(), "PING").await.unwrap(), "+PONG\r\n");
     assert_eq!(server.url(), format!("redis://127.0.0.1:{}/", server.port()));
     let (pid, address, folder) = (server.pid().unwrap(), server.addr(), folder_of(&server));
@@ -81,7 +81,7 @@ async fn a_redis_answers_and_ends_with_its_guard() {
 
 #[tokio::test]
 async fn a_server_ends_when_its_test_panics() {
-    let server = servers::redis().own().await.unwrap();
+    let server = servers::redis().process().await.unwrap();
     let pid = server.pid().unwrap();
     let panicked = tokio::spawn(async move {
         let _server = server;
@@ -93,7 +93,7 @@ async fn a_server_ends_when_its_test_panics() {
 
 #[tokio::test]
 async fn two_servers_do_not_meet() {
-    let (one, two) = tokio::join!(servers::redis().own(), servers::redis().own());
+    let (one, two) = tokio::join!(servers::redis().process(), servers::redis().process());
     let (one, two) = (one.unwrap(), two.unwrap());
     assert_ne!(one.port(), two.port());
     redis(one.addr(), "SET k 1").await.unwrap();
@@ -103,6 +103,7 @@ async fn two_servers_do_not_meet() {
 #[tokio::test]
 async fn a_redis_keeps_port_and_data_over_kill_and_restart() {
     let mut server = servers::redis()
+        .process()
         .setting("appendonly", "yes")
         .setting("appendfsync", "always")
         .await
@@ -131,6 +132,7 @@ async fn a_redis_keeps_port_and_data_over_kill_and_restart() {
 #[tokio::test]
 async fn settings_of_several_words_reach_a_redis() {
     let server = servers::redis()
+        .process()
         .setting("maxmemory", "5mb")
         .setting("client-output-buffer-limit", "pubsub 1mb 2mb 3")
         .await
@@ -143,14 +145,14 @@ async fn settings_of_several_words_reach_a_redis() {
 
 #[tokio::test]
 async fn a_server_that_does_not_start_says_what_it_logged() {
-    let error = servers::redis().setting("no-such-setting", "1").await.unwrap_err();
+    let error = servers::redis().process().setting("no-such-setting", "1").await.unwrap_err();
     assert!(matches!(error, ServerError::Failed { .. }));
     assert!(error.to_string().contains("no-such-setting"), "{error}");
 }
 
 #[tokio::test]
 async fn a_paused_redis_is_silent_until_resumed() {
-    let mut server = servers::redis().own().await.unwrap();
+    let mut server = servers::redis().process().await.unwrap();
     server.pause().await.unwrap();
     assert!(timeout(A_MOMENT, redis(server.addr(), "PING")).await.is_err());
     server.resume().await.unwrap();
@@ -278,10 +280,10 @@ async fn a_given_server_is_used_and_never_disturbed() {
             assert!(matches!(refused, Err(ServerError::Given { .. })));
         }
         // Who needs a server of its own gets one all the same.
-        assert_ne!(servers::redis().own().await.unwrap().port(), given.port());
+        assert_ne!(servers::redis().process().await.unwrap().port(), given.port());
         return;
     }
-    let server = servers::redis().own().await.unwrap();
+    let server = servers::redis().process().await.unwrap();
     let run = |url: String| {
         let name = "servers::a_given_server_is_used_and_never_disturbed";
         again(name).env("IDEM_REDIS_URL", url).output().unwrap()
