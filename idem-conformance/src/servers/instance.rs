@@ -75,7 +75,11 @@ impl Instance {
 
     /// SIGKILL for the server and everything it started; back when all are gone.
     pub(super) async fn kill(&mut self) -> Result<(), ServerError> {
-        let processes = self.kill_now();
+        let Some(root) = self.pid() else { return Ok(()) };
+        let processes = self.freeze(root).await?;
+        signal(&processes, Signal::KILL);
+        self.kill_now();
+        // The others are not children of this process, and cannot be waited for.
         self.until("die", || !any_alive(&processes)).await?;
         self.gone()
     }
@@ -99,10 +103,7 @@ impl Instance {
     /// SIGSTOP for the server and everything it started; back when none of them moves.
     pub(super) async fn pause(&mut self) -> Result<(), ServerError> {
         let Some(root) = self.pid() else { return Err(self.failed("pause", "it does not run")) };
-        // The root first: then it has no more children.
-        signal(&[root], Signal::STOP);
-        self.until("pause", || !any_moving(&[root])).await?;
-        let processes = family(root);
+        let processes = self.freeze(root).await?;
         signal(&processes, Signal::STOP);
         // A stopped child does not notice that its parent has died.
         self.reaper.watch(&processes).map_err(io("watch the server"))?;
@@ -114,6 +115,13 @@ impl Instance {
         if let Some(root) = self.pid() {
             signal(&family(root), Signal::CONT);
         }
+    }
+
+    /// Stops the root, so that it starts no further child while they are listed.
+    async fn freeze(&self, root: Pid) -> Result<Vec<Pid>, ServerError> {
+        signal(&[root], Signal::STOP);
+        self.until("pause", || !any_moving(&[root])).await?;
+        Ok(family(root))
     }
 
     /// Starts a process and waits until it serves.
@@ -182,16 +190,12 @@ impl Instance {
         self.reaper.watch(&[]).map_err(io("watch the server"))
     }
 
-    /// Kills without waiting for those that are not this process's children.
-    fn kill_now(&mut self) -> Vec<Pid> {
-        let Some(mut child) = self.child.take() else { return Vec::new() };
-        let root = Pid::from_child(&child);
-        // The root must not start another child while they are listed.
-        signal(&[root], Signal::STOP);
-        let processes = family(root);
-        signal(&processes, Signal::KILL);
-        let _ = child.wait();
-        processes
+    /// Kills all it finds, and waits for the root alone.
+    fn kill_now(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            signal(&family(Pid::from_child(&child)), Signal::KILL);
+            let _ = child.wait();
+        }
     }
 
     async fn ended(&mut self) -> Result<(), ServerError> {

@@ -111,7 +111,10 @@ impl Setup {
     }
 
     fn given(&self) -> Option<String> {
-        if self.place > Place::Anywhere { None } else { env::var(self.engine.variable).ok() }
+        if self.place > Place::Anywhere {
+            return None;
+        }
+        env::var(self.engine.variable).ok().filter(|url| !url.is_empty())
     }
 
     fn program(&self) -> Option<PathBuf> {

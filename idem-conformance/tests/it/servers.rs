@@ -197,6 +197,42 @@ async fn a_postgres_obeys_with_all_its_processes() {
     Postgres::connect(address).await.unwrap();
 }
 
+/// Inserts numbers until the server is gone; returns how many were confirmed.
+async fn insert(address: SocketAddr, client: u32) -> u32 {
+    let mut confirmed = 0;
+    let Ok(mut connection) = Postgres::connect(address).await else { return 0 };
+    while connection.query(&format!("INSERT INTO t VALUES ({client})")).await.is_ok() {
+        confirmed += 1;
+    }
+    confirmed
+}
+
+#[tokio::test]
+#[ignore = "slow: kills and restarts a Postgres twenty times"]
+async fn a_killed_postgres_has_all_that_it_confirmed() {
+    let mut server = servers::postgres().process().await.unwrap();
+    let address = server.addr();
+    let mut connection = Postgres::connect(address).await.unwrap();
+    connection.query("CREATE TABLE t (client int)").await.unwrap();
+    for _ in 0..20 {
+        connection.query("TRUNCATE t").await.unwrap();
+        let clients: Vec<_> = (0..4).map(|client| tokio::spawn(insert(address, client))).collect();
+        tokio::time::sleep(A_MOMENT).await;
+        server.kill().await.unwrap();
+        let mut confirmed = 0;
+        for client in clients {
+            confirmed += client.await.unwrap();
+        }
+        assert!(confirmed > 0);
+
+        server.restart().await.unwrap();
+        connection = Postgres::connect(address).await.unwrap();
+        // One more per client may have been committed without a word.
+        let kept = format!("SELECT 'all' FROM t HAVING count(*) >= {confirmed}");
+        assert!(connection.query(&kept).await.unwrap().contains("SELECT 1"), "{confirmed}");
+    }
+}
+
 #[tokio::test]
 async fn without_a_server_the_error_says_what_to_do() {
     let nowhere = Path::new("/nonexistent");
@@ -242,22 +278,28 @@ fn is_again() -> bool {
 #[tokio::test]
 async fn a_shared_server_ends_with_its_process() {
     if is_again() {
-        let shared = servers::shared_redis().await.unwrap();
-        assert_eq!(shared.port(), servers::shared_redis().await.unwrap().port());
-        println!("pid={} folder={}.", shared.pid().unwrap(), folder_of(shared).display());
+        let redis = servers::shared_redis().await.unwrap();
+        assert_eq!(redis.port(), servers::shared_redis().await.unwrap().port());
+        for shared in [redis, servers::shared_postgres().await.unwrap()] {
+            println!("server={} {}", shared.pid().unwrap(), folder_of(shared).display());
+        }
         // No drop runs.
         std::process::abort();
     }
     let output = again("servers::a_shared_server_ends_with_its_process")
         .env_remove("IDEM_REDIS_URL")
+        .env_remove("IDEM_POSTGRES_URL")
         .output()
         .unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
-    let between = |from, to| output.split_once(from).unwrap().1.split_once(to).unwrap().0;
-    let (pid, folder) =
-        (between("pid=", " ").parse().unwrap(), Path::new(between("folder=", ".\n")));
+    let servers: Vec<(u32, &Path)> = output
+        .lines()
+        .filter_map(|line| line.rsplit_once("server=")?.1.split_once(' '))
+        .map(|(pid, folder)| (pid.parse().unwrap(), Path::new(folder)))
+        .collect();
+    assert_eq!(servers.len(), 2, "{output}");
     let gone = async {
-        while runs(pid) || folder.exists() {
+        while servers.iter().any(|(pid, folder)| runs(*pid) || folder.exists()) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
