@@ -130,6 +130,28 @@ async fn a_redis_keeps_port_and_data_over_kill_and_restart() {
 }
 
 #[tokio::test]
+async fn a_port_that_is_taken_for_a_moment_is_waited_for() {
+    for setup in [servers::redis(), servers::postgres()] {
+        let mut server = setup.process().await.unwrap();
+        let address = server.addr();
+        server.kill().await.unwrap();
+        let other = tokio::net::TcpListener::bind(address).await.unwrap();
+        let freed = async {
+            tokio::time::sleep(A_MOMENT).await;
+            drop(other);
+        };
+        let (restarted, ()) = tokio::join!(server.restart(), freed);
+        restarted.unwrap();
+        assert_eq!(server.addr(), address);
+        server.kill().await.unwrap();
+
+        let _other = tokio::net::TcpListener::bind(address).await.unwrap();
+        let error = server.restart().await.unwrap_err();
+        assert!(error.to_string().contains("its port is taken"), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn settings_of_several_words_reach_a_redis() {
     let server = servers::redis()
         .process()
