@@ -1,1 +1,11 @@
 #![doc = include_str!("../README.md")]
+
+#[doc(inline)]
+pub use idem_core::*;
+
+/// The store in this process's memory.
+#[cfg(feature = "memory")]
+pub mod memory {
+    #[doc(inline)]
+    pub use idem_memory::*;
+}
