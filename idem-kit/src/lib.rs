@@ -9,3 +9,8 @@ pub mod memory {
     #[doc(inline)]
     pub use idem_memory::*;
 }
+
+/// The front page of the repository: its code must compile and run too.
+#[cfg(all(doctest, feature = "memory"))]
+#[doc = include_str!("../../README.md")]
+struct FrontPage;

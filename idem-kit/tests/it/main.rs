@@ -11,6 +11,7 @@ mod bad_input;
 #[path = "../../examples/charge/main.rs"]
 #[expect(dead_code, reason = "its `main` is called by nobody here")]
 mod charge;
+mod pages;
 mod scenarios;
 mod trace;
 
