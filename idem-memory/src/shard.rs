@@ -1,9 +1,10 @@
 //! One part of the map: rows, and who watches them.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
-use idem_core::Key;
-use idem_core::model::{Phase, Row, Timestamp};
+use idem_core::model::{Phase, Row, Step, Timestamp};
+use idem_core::{Key, StoreError};
 use tokio::sync::watch;
 
 use crate::quota::{Quota, Size};
@@ -40,22 +41,31 @@ impl Shard {
         self.rows.get(key.digest())
     }
 
-    /// Writes the row, if there is room for it.
-    pub(crate) fn write(
+    /// Runs one step of the model on the key's row and writes what comes of it, if there is room.
+    /// Answers with the step's answer and whether it wrote.
+    pub(crate) fn step<T>(
         &mut self,
         key: &Key,
-        row: Row,
         now: Timestamp,
         quota: &Quota,
-    ) -> Result<(), idem_core::StoreError> {
-        let old = self.rows.get(key.digest());
+        room: &Room,
+        verb: impl Fn(Option<&Row>, Timestamp) -> Result<Step<T>, StoreError>,
+    ) -> Result<(T, bool), StoreError> {
+        let place = self.rows.entry(*key.digest());
+        let old = match &place {
+            Entry::Occupied(place) => Some(place.get()),
+            Entry::Vacant(_) => None,
+        };
         let is_new = old.is_none();
+        let Step { write, answer } = verb(old, now)?;
+        let Some(row) = write else { return Ok((answer, false)) };
+        room.note(&row);
         quota.replace(old.map_or_else(Size::default, size), size(&row))?;
-        self.rows.insert(*key.digest(), row);
+        place.insert_entry(row);
         if is_new && self.rows.len() >= self.sweep_at.max(SWEEP_FROM) {
             self.remove(Sweep::Expired, now, quota, |_| ());
         }
-        Ok(())
+        Ok((answer, true))
     }
 
     pub(crate) fn forget(&mut self, key: &Key, quota: &Quota) -> Option<Row> {

@@ -156,13 +156,9 @@ impl MemoryStore {
     ) -> Result<T, StoreError> {
         let mut shard = self.shard(key);
         let now = self.clock.now();
-        let Step { write, answer } = verb(shard.row(key), now)?;
-        if let Some(row) = write {
-            self.room.note(&row);
-            shard.write(key, row, now, &self.quota)?;
-            if hint == Hint::Yes {
-                shard.hint(key);
-            }
+        let (answer, wrote) = shard.step(key, now, &self.quota, &self.room, verb)?;
+        if wrote && hint == Hint::Yes {
+            shard.hint(key);
         }
         Ok(answer)
     }
