@@ -50,8 +50,9 @@ impl Builder {
 
     /// How many bytes of records and payloads it may hold. Default: 268,435,456 (256 MiB).
     ///
-    /// A record counts with its place in the map and its payload. The map's spare capacity, up to
-    /// as much again as the records without their payloads, comes on top.
+    /// A record counts with its place in the map and its payload. The map's spare capacity and the
+    /// allocator's own need, up to as much again as the records without their payloads, come on
+    /// top.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.most.bytes = bytes;
         self
