@@ -14,14 +14,18 @@ use crate::room::Room;
 /// whatever its key is, and a dump of the map names nobody.
 pub(crate) type Digest = [u8; 32];
 
+/// A digest is spread evenly already, so a light hash will do. It is seeded all the same: clients
+/// choose the keys, and must not be able to choose one bucket.
+type Map<T> = HashMap<Digest, T, foldhash::fast::RandomState>;
+
 /// The fewest rows that make a sweep on insertion worth it.
 const SWEEP_FROM: usize = 64;
 
 #[derive(Debug, Default)]
 pub(crate) struct Shard {
     /// Boxed: what a map keeps to spare, and moves when it grows, is then 40 bytes a row, not 144.
-    rows: HashMap<Digest, Box<Row>>,
-    watchers: HashMap<Digest, watch::Sender<()>>,
+    rows: Map<Box<Row>>,
+    watchers: Map<watch::Sender<()>>,
     /// Sweep when there are this many rows: twice those left by the last sweep, so that sweeping
     /// costs a constant per insertion and no background task is needed.
     sweep_at: usize,
