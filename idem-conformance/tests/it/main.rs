@@ -1,0 +1,8 @@
+//! The suite, tried on stores that are right and on stores that are wrong.
+
+mod cas;
+mod file_store;
+mod history;
+mod laws;
+mod matrix;
+mod report;
