@@ -41,8 +41,7 @@ impl FileTable {
 
     /// A digest names the file, so that no key can name another place.
     fn path(&self, key: &Key) -> PathBuf {
-        let digest: String = key.digest().iter().map(|byte| format!("{byte:02x}")).collect();
-        self.directory.join(digest + ".row")
+        self.directory.join(format!("{:x}.row", Bytes::copy_from_slice(key.digest())))
     }
 
     /// Held by one handle of one process at a time, until it is dropped.
@@ -123,7 +122,11 @@ impl Cas for FileTable {
 
 /// The table, and what can be done to it from outside.
 #[derive(Debug)]
-pub struct FileHarness(FileTable, tempfile::TempDir);
+pub struct FileHarness {
+    table: FileTable,
+    /// Removed when it is dropped.
+    _directory: tempfile::TempDir,
+}
 
 impl FileHarness {
     /// A directory of its own, removed when the harness is dropped.
@@ -132,14 +135,14 @@ impl FileHarness {
     /// If the directory cannot be made.
     pub fn new() -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
-        Ok(Self(FileTable::open(directory.path())?, directory))
+        Ok(Self { table: FileTable::open(directory.path())?, _directory: directory })
     }
 }
 
 #[async_trait]
 impl Harness for FileHarness {
     fn store(&self) -> Arc<dyn Store> {
-        Arc::new(CasStore::new(self.0.clone()))
+        Arc::new(CasStore::new(self.table.clone()))
     }
     fn clock(&self) -> Clock {
         Clock::Real { tick: Duration::from_millis(50) }
@@ -151,11 +154,11 @@ impl Harness for FileHarness {
         Ok(())
     }
     async fn purge(&self) -> Result<(), HookError> {
-        self.0.purge().map_err(|why| HookError::Failed(why.into()))
+        self.table.purge().map_err(|why| HookError::Failed(why.into()))
     }
     async fn corrupt(&self, key: &Key, damage: Damage) -> Result<(), HookError> {
-        let damaged = fs::read(self.0.path(key)).map(|stored| damage.of(&stored));
-        let written = damaged.and_then(|damaged| fs::write(self.0.path(key), damaged));
+        let damaged = fs::read(self.table.path(key)).map(|stored| damage.of(&stored));
+        let written = damaged.and_then(|damaged| fs::write(self.table.path(key), damaged));
         written.map_err(|why| HookError::Failed(why.into()))
     }
 }

@@ -176,10 +176,7 @@ impl fmt::Display for Report {
                 (_, 0, _) => "shown in part",
                 _ => "BROKEN",
             };
-            writeln!(
-                f,
-                "{level:<8} {shown}: {passed} passed, {failed} failed, {skipped} skipped"
-            )?;
+            writeln!(f, "{level:<8} {shown}: {passed} passed, {failed} failed, {skipped} skipped")?;
         }
         write!(f, "seed {}, {} {}", self.seed, env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
     }

@@ -138,12 +138,11 @@ pub(crate) async fn try_one(
     let began = Instant::now();
     let deadline = options.deadline + options.patience * 4;
     let mut running = tokio::spawn((property.run)(lab));
-    let verdict = match timeout(deadline, &mut running).await {
-        Ok(finished) => finished.unwrap_or_else(|panicked| Err(panicked.into())),
-        Err(_) => {
-            running.abort();
-            Err(Failure::Violated(format!("it did not finish within {deadline:?}")))
-        }
+    let verdict = if let Ok(finished) = timeout(deadline, &mut running).await {
+        finished.unwrap_or_else(|panicked| Err(panicked.into()))
+    } else {
+        running.abort();
+        Err(Failure::Violated(format!("it did not finish within {deadline:?}")))
     };
     let outcome = match verdict {
         Ok(()) => Outcome::Passed,

@@ -155,9 +155,7 @@ impl Client {
         // The id alone makes a holder (law L4), so that a client need not have been told a fence.
         let lease = |id| Lease::new(self.attempt.key().clone(), id, Fence(0));
         match call {
-            Call::Reserve(attempt) => {
-                Answer::of(self.store.reserve(attempt).await, Answer::Record)
-            }
+            Call::Reserve(attempt) => Answer::of(self.store.reserve(attempt).await, Answer::Record),
             Call::Renew(id, by) => {
                 Answer::of(self.store.renew(&lease(*id), *by).await, Answer::Left)
             }

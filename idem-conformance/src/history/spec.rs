@@ -15,9 +15,15 @@ use crate::lab::Moment;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum State {
     /// Free; nothing below this fence will be issued, and this attempt has released it.
-    Free { next_fence: u64, released_by: Option<AttemptId> },
+    Free {
+        next_fence: u64,
+        released_by: Option<AttemptId>,
+    },
     Held(Held),
-    Completed { by: Holder, payload: Vec<u8> },
+    Completed {
+        by: Holder,
+        payload: Vec<u8>,
+    },
 }
 
 /// Who has the key.
@@ -109,10 +115,9 @@ impl State {
 
     fn completed(&self, id: AttemptId, payload: &[u8], seen: &Seen<'_>) -> Option<Self> {
         match self {
-            Self::Held(held) if held.by.id == id => seen.is_done().then(|| Self::Completed {
-                by: held.by.clone(),
-                payload: payload.to_vec(),
-            }),
+            Self::Held(held) if held.by.id == id => seen
+                .is_done()
+                .then(|| Self::Completed { by: held.by.clone(), payload: payload.to_vec() }),
             Self::Completed { by, .. } if by.id == id => seen.is_done().then(|| self.clone()),
             _ => seen.is_lost().then(|| self.clone()),
         }
@@ -120,10 +125,9 @@ impl State {
 
     fn released(&self, id: AttemptId, seen: &Seen<'_>) -> Option<Self> {
         match self {
-            Self::Held(held) if held.by.id == id => seen.is_done().then(|| Self::Free {
-                next_fence: held.by.fence + 1,
-                released_by: Some(id),
-            }),
+            Self::Held(held) if held.by.id == id => seen
+                .is_done()
+                .then(|| Self::Free { next_fence: held.by.fence + 1, released_by: Some(id) }),
             Self::Free { released_by, .. } if *released_by == Some(id) => {
                 seen.is_done().then(|| self.clone())
             }
@@ -150,7 +154,8 @@ impl Holder {
     /// This holder, if the record can be its own, with the fence that the record shows.
     fn shown_in(&self, record: &Record) -> Option<Self> {
         let fence = record.fence.0;
-        let fence_fits = if self.fence_is_known { fence == self.fence } else { fence >= self.fence };
+        let fence_fits =
+            if self.fence_is_known { fence == self.fence } else { fence >= self.fence };
         let fits = fence_fits
             && record.holder == self.id
             && record.fingerprint == self.fingerprint
@@ -228,7 +233,8 @@ impl Seen<'_> {
             None => Some(by.clone()),
             Some(Answer::Record(record)) => {
                 let Shown::Completed { payload: shown } = &record.state else { return None };
-                let same = shown.as_ref() == payload.map(|bytes| Bytes::from(bytes.clone())).as_ref();
+                let same =
+                    shown.as_ref() == payload.map(|bytes| Bytes::from(bytes.clone())).as_ref();
                 if same { by.shown_in(record) } else { None }
             }
             Some(_) => None,

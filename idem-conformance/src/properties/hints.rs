@@ -40,7 +40,8 @@ where
 
 /// A completion is hinted at.
 pub(crate) async fn completion_is_hinted_at(lab: Lab) -> Verdict {
-    hints_after(&lab, |store, lease| async move { Ok(store.complete(&lease, b"done").await?) }).await
+    hints_after(&lab, |store, lease| async move { Ok(store.complete(&lease, b"done").await?) })
+        .await
 }
 
 /// A release is hinted at.

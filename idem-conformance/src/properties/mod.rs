@@ -3,8 +3,8 @@
 //! Each takes a [`Lab`](crate::lab::Lab), uses keys nobody else has, and returns at the first
 //! thing that is not as the contract says. The one list of them is in `catalogue.rs`.
 
-pub(crate) mod history;
 pub(crate) mod hints;
+pub(crate) mod history;
 pub(crate) mod keys;
 pub(crate) mod l1_repeatable;
 pub(crate) mod l2_free;

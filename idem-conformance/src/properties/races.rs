@@ -38,7 +38,8 @@ fn is_grant(told: &Told) -> bool {
 fn has_one_winner(told: &[Told]) -> Verdict {
     let grants = told.iter().filter(|told| is_grant(told)).count();
     ensure!(grants == 1, "{grants} of {} racers were granted one key", told.len());
-    let odd = told.iter().find(|told| !matches!(told, Ok(Meaning::InProgress { .. })) && !is_grant(told));
+    let odd =
+        told.iter().find(|told| !matches!(told, Ok(Meaning::InProgress { .. })) && !is_grant(told));
     odd.map_or(Ok(()), |odd| Err(Failure::violated(format!("a racer was told {odd:?}"))))
 }
 

@@ -98,11 +98,8 @@ pub(crate) async fn full_store_refuses(lab: Lab) -> Verdict {
     fill(&store, &lab).await?;
     let refused_one = lab.attempt()?;
     refused(Refusal::Full, "reserve", store.reserve(&refused_one).await)?;
-    let lease = idem_core::Lease::new(
-        refused_one.key().clone(),
-        refused_one.id(),
-        held.lease.fence(),
-    );
+    let lease =
+        idem_core::Lease::new(refused_one.key().clone(), refused_one.id(), held.lease.fence());
     lost("complete what was refused", store.complete(&lease, b"").await)
 }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -34,8 +34,6 @@ pub struct Row {
     pub store: String,
     /// The properties that it breaks.
     pub broken: Vec<&'static Property>,
-    /// What was seen, first of all.
-    pub seen: String,
     /// How many properties could not be shown.
     pub skipped: usize,
 }
@@ -107,15 +105,12 @@ impl Matrix {
 
     /// Whether this property catches any wrong store.
     pub fn catches_something(&self, property: &Property) -> bool {
-        let same = |broken: &&Property| broken.name == property.name;
-        self.wrong.iter().any(|row| row.broken.iter().any(|broken| same(&broken)))
+        let same = |broken: &Property| broken.name == property.name;
+        self.wrong.iter().any(|row| row.broken.iter().copied().any(same))
     }
 }
 
-fn take(
-    stores: &[&'static dyn Laws],
-    next: &AtomicUsize,
-) -> Option<(usize, &'static dyn Laws)> {
+fn take(stores: &[&'static dyn Laws], next: &AtomicUsize) -> Option<(usize, &'static dyn Laws)> {
     let number = next.fetch_add(1, Ordering::SeqCst);
     stores.get(number).map(|laws| (number, *laws))
 }
@@ -146,9 +141,8 @@ fn row(laws: &'static dyn Laws, seed: u64) -> io::Result<Row> {
     runtime.shutdown_background();
     let report = Report { seed, cases };
     let broken = report.failures().map(|(property, _)| property).collect();
-    let seen = report.failures().next().map_or(String::new(), |(_, seen)| seen.to_owned());
     let skipped = Property::all().len() - report.counts().passed - report.counts().failed;
-    Ok(Row { store: format!("{laws:?}"), broken, seen, skipped })
+    Ok(Row { store: format!("{laws:?}"), broken, skipped })
 }
 
 impl fmt::Display for Matrix {

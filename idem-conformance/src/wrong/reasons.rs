@@ -52,7 +52,10 @@ const REASONS: &[(&[&str], &str)] = &[
         "a store may keep the fence apart from who released the key, and forget only one of them",
     ),
     (
-        &["l4_fenced::fence_alone_does_not_make_a_holder", "l4_fenced::lease_holds_its_own_key_only"],
+        &[
+            "l4_fenced::fence_alone_does_not_make_a_holder",
+            "l4_fenced::lease_holds_its_own_key_only",
+        ],
         "fences of two keys differ on a clock that moves, and are the same on one that does not: \
          there one property stands for both, elsewhere each has its own",
     ),

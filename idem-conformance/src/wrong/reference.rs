@@ -7,9 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use idem_core::model::{Row, Step, Timestamp};
-use idem_core::{
-    Applied, Attempt, Key, Lease, Record, State, Store, StoreError, Watch,
-};
+use idem_core::{Applied, Attempt, Key, Lease, Record, State, Store, StoreError, Watch};
 
 use crate::harness::{Clock, Damage, Fault, Harness, HookError, Skew};
 use crate::lab::attempt_at;

@@ -98,7 +98,12 @@ impl Table {
         room
     }
 
-    fn make_room(&mut self, laws: &dyn Laws, name: &[u8], now: Timestamp) -> Result<(), StoreError> {
+    fn make_room(
+        &mut self,
+        laws: &dyn Laws,
+        name: &[u8],
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let Some(room) = self.room.filter(|room| self.cells.len() >= *room) else { return Ok(()) };
         let when_full = laws.when_full();
         if self.cells.contains_key(name) && when_full != WhenFull::RefuseAll {

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use idem_conformance::wrong::{Laws, Reference, all};
-use idem_conformance::{
-    Harness, Hook, Level, Options, Outcome, Property, Report, Skip, run_all,
-};
+use idem_conformance::{Harness, Hook, Level, Options, Outcome, Property, Report, Skip, run_all};
 use idem_core::Store;
 use serde_json::Value;
 
@@ -66,7 +64,10 @@ fn what_would_sleep_too_long_is_skipped_with_the_reason() {
     assert!(!report.is_success(), "nothing was shown");
     let [line, footer] = &*lines(&report) else { panic!() };
     assert_eq!(line["result"], "skip");
-    assert!(line["reason"].as_str().unwrap().contains("patience") || line["reason"].as_str().unwrap().contains("sleeps"));
+    assert!(
+        line["reason"].as_str().unwrap().contains("patience")
+            || line["reason"].as_str().unwrap().contains("sleeps")
+    );
     assert_eq!((&footer["passed"], &footer["skipped"]), (&Value::from(0), &Value::from(1)));
 }
 

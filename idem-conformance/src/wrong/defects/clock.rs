@@ -73,9 +73,12 @@ struct LeftIsRoundedDown;
 
 impl Laws for LeftIsRoundedDown {
     fn reserve(&self, at: At, attempt: &Attempt) -> Answer<Record> {
-        left(at.reserve(attempt), |left| {
-            if left < Duration::from_secs(1) { Duration::ZERO } else { left }
-        })
+        left(
+            at.reserve(attempt),
+            |left| {
+                if left < Duration::from_secs(1) { Duration::ZERO } else { left }
+            },
+        )
     }
 }
 

@@ -88,7 +88,8 @@ struct RepeatedReserveCounts;
 
 impl Laws for RepeatedReserveCounts {
     fn reserve(&self, at: At, attempt: &Attempt) -> Answer<Record> {
-        let first = at.is_pending_for(attempt.id()) && at.kept().is_some_and(|row| row.attempts == 1);
+        let first =
+            at.is_pending_for(attempt.id()) && at.kept().is_some_and(|row| row.attempts == 1);
         if !first {
             return at.reserve(attempt);
         }
@@ -104,7 +105,8 @@ struct RepeatedTakeoverCounts;
 
 impl Laws for RepeatedTakeoverCounts {
     fn reserve(&self, at: At, attempt: &Attempt) -> Answer<Record> {
-        let later = at.is_pending_for(attempt.id()) && at.kept().is_some_and(|row| row.attempts > 1);
+        let later =
+            at.is_pending_for(attempt.id()) && at.kept().is_some_and(|row| row.attempts > 1);
         let mut step = at.reserve(attempt)?;
         if later {
             step.answer.attempts += 1;

@@ -33,7 +33,8 @@ impl Laws for RetentionCountsFromTheReservation {
         let long = crate::lab::LONG;
         writing(at.complete(lease, with), |row| {
             // A lease that was not asked for with the usual length is left alone.
-            if let Some(started) = end.and_then(|end| end.0.checked_sub(Timestamp(0).after(long).0)) {
+            if let Some(started) = end.and_then(|end| end.0.checked_sub(Timestamp(0).after(long).0))
+            {
                 let counted = Timestamp(started).after(with.retention);
                 row.retain_until = row.retain_until.min(counted).max(at.now);
             }
@@ -125,7 +126,8 @@ impl Laws for AbandonedIsNeverForgotten {
     fn reserve(&self, at: At, attempt: &Attempt) -> Answer<Record> {
         let far = at.now.after(Duration::from_mins(1));
         let mut at = at;
-        if let Some(row) = at.row.as_mut().filter(|row| matches!(row.phase, Phase::Pending { .. })) {
+        if let Some(row) = at.row.as_mut().filter(|row| matches!(row.phase, Phase::Pending { .. }))
+        {
             row.retain_until = row.retain_until.max(far);
         }
         at.reserve(attempt)
