@@ -3,8 +3,8 @@
 //! `cargo run -p idem-conformance --example file_store` prints what was shown.
 //!
 //! A row is replaced by writing another file and renaming it: a crash leaves the old row or the
-//! new one. Who replaces a row holds an exclusive advisory lock on a guard file meanwhile, which
-//! the operating system gives back when a process dies, and looks again first. That is
+//! new one. Who replaces a row holds a guard file exclusively meanwhile, which the
+//! operating system gives back when a process dies, and looks again first. That is
 //! compare-and-swap, and [`CasStore`] makes a store of it. Its clock is that of the machine, so
 //! the directory must not be shared between machines.
 

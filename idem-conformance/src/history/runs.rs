@@ -61,6 +61,7 @@ pub(crate) fn runs(short: Option<Duration>) -> impl Strategy<Value = Vec<Step>> 
         2 => (client(), prop::collection::vec(any::<u8>(), 0..4), kept())
             .prop_map(|(client, payload, kept)| Step::Complete { client, payload, kept }),
         2 => client().prop_map(|client| Step::Release { client }),
+        // Without a short lease time is not told, and this step does nothing.
         if short.is_some() { 4 } else { 1 } => pass.prop_map(Step::Pass),
         1 => Just(Step::Purge),
     ];

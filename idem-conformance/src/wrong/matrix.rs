@@ -79,11 +79,14 @@ impl Matrix {
     /// Whether some wrong store is caught by this property and by no other that asks for as
     /// little: whose level is no higher, and which needs no other hook.
     ///
-    /// The random runs do not count as others. They say that something is wrong, but not what.
+    /// Random runs and races do not count as others. They catch by chance, and random runs do not
+    /// say what is wrong.
     pub fn is_needed(&self, property: &Property) -> bool {
         let asks_as_little = |other: &Property| {
-            other.level <= property.level
-                && (other.level != Level::History || property.level == Level::History)
+            let by_chance = other.level == Level::History || other.name.starts_with("races::");
+            let same = other.name == property.name;
+            (same || !by_chance)
+                && other.level <= property.level
                 && other.needs.iter().all(|hook| property.needs.contains(hook))
         };
         self.wrong.iter().any(|row| {
