@@ -23,16 +23,13 @@ use idem_core::{Applied, Cas, CasStore, Key, Snapshot, Store, StoreError};
 
 /// Rows in a directory.
 #[derive(Clone, Debug)]
-pub struct FileTable {
+pub(crate) struct FileTable {
     directory: PathBuf,
 }
 
 impl FileTable {
     /// The rows in this directory, which is made if it is not there.
-    ///
-    /// # Errors
-    /// If the directory, or the guard file in it, cannot be made.
-    pub fn open(directory: &Path) -> io::Result<Self> {
+    pub(crate) fn open(directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let table = Self { directory: directory.to_owned() };
         table.guard()?;
@@ -98,8 +95,7 @@ async fn off_thread<T: Send + 'static>(
     applied: Applied,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    let done = done.map_err(|why| StoreError::unavailable(applied, why))?;
+    let done = tokio::task::spawn_blocking(work).await.map_err(io::Error::other).flatten();
     done.map_err(|why| StoreError::unavailable(applied, why))
 }
 
@@ -122,7 +118,7 @@ impl Cas for FileTable {
 
 /// The table, and what can be done to it from outside.
 #[derive(Debug)]
-pub struct FileHarness {
+pub(crate) struct FileHarness {
     table: FileTable,
     /// Removed when it is dropped.
     _directory: tempfile::TempDir,
@@ -130,10 +126,7 @@ pub struct FileHarness {
 
 impl FileHarness {
     /// A directory of its own, removed when the harness is dropped.
-    ///
-    /// # Errors
-    /// If the directory cannot be made.
-    pub fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         Ok(Self { table: FileTable::open(directory.path())?, _directory: directory })
     }

@@ -35,8 +35,8 @@ pub struct Options {
     /// How long a hint, or a subscription, may take before it counts as missing. 5 seconds by
     /// default.
     pub hint_within: Duration,
-    /// How long one property may take before it counts as broken. 2 minutes by default, beyond
-    /// which the patience is added.
+    /// How long one property may take before it counts as broken, beside four times the patience.
+    /// 2 minutes by default.
     pub deadline: Duration,
 }
 
