@@ -173,7 +173,6 @@ macro_rules! for_each_property {
             payloads (Payloads) {
                 Core every_byte_comes_back [];
                 Core empty_payload_comes_back [];
-                Core payload_need_not_be_text [];
                 Core payload_is_not_interpreted [];
                 Core mebibyte_comes_back [];
                 Core mismatch_carries_no_payload [];
@@ -215,7 +214,7 @@ macro_rules! for_each_property {
                 Core racing_requests_do_not_mix [];
                 Core completion_meets_takeover [];
                 Core renewal_meets_takeover [];
-                Core release_meets_reserve [];
+                Core release_meets_takeover [];
                 Core one_of_many_completions_stands [];
                 Core one_attempt_sent_many_times_is_one [];
                 Core reserve_does_not_wait [];
@@ -263,7 +262,8 @@ macro_rules! for_each_property {
                 Coordinator trouble_with_one_call_costs_no_second_effect [];
                 Coordinator lost_hints_leave_nobody_waiting [];
                 Coordinator failed_completion_is_made_good [];
-                Coordinator hanging_store_holds_nobody_up [];
+                Coordinator hanging_store_fails_closed [];
+                Coordinator hanging_store_fails_open [];
                 Coordinator unreadable_answer_is_not_run_again [];
             }
             history (All) {
