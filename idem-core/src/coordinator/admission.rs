@@ -9,6 +9,7 @@ use super::detached::Caller;
 use super::engine::Request;
 use super::error::{CallError, is_store_failure};
 use super::flight::{Flight, Follower, Landed, Seat, Standing};
+use super::moment::after;
 use super::policy::{InFlight, OnStoreFailure};
 use super::ticket::{Hold, Ticket};
 use super::waiting::{Paused, Waiting};
@@ -37,7 +38,7 @@ struct Entrance<'a> {
 /// Finds out what the call may do. May take as long as the call's patience.
 pub(super) async fn admit(request: &Arc<Request>, caller: &Caller) -> Result<Admission, CallError> {
     let since = Instant::now();
-    let deadline = since + request.policy.in_flight.patience();
+    let deadline = after(since, request.policy.in_flight.patience());
     Entrance { request, caller, since, deadline }.enter().await
 }
 
@@ -120,7 +121,7 @@ impl Entrance<'_> {
                 Ok(Verdict::Acquired { lease, left, attempts }) => {
                     return Ok(Found::Granted(
                         attempt,
-                        Hold::leased(lease, asked + left, attempts),
+                        Hold::leased(lease, after(asked, left), attempts),
                     ));
                 }
                 Ok(Verdict::Replay(answer)) => {
@@ -132,8 +133,9 @@ impl Entrance<'_> {
                     return Err(CallError::OutcomeUnknown { key: request.key.clone(), attempts });
                 }
                 Ok(Verdict::InProgress { left }) => {
-                    held_until = Some(asked + left);
-                    flight.seeking(asked + left);
+                    let until = after(asked, left);
+                    held_until = Some(until);
+                    flight.seeking(until);
                     left
                 }
                 // The key was seen to be held. Not to reach the store is no reason to doubt it.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::moment::after;
+
 /// Opens after so many failures in a row; while open, calls fail at once. When the pause is
 /// over, one call at a time is let through, and the first success closes it.
 #[derive(Debug)]
@@ -33,7 +35,7 @@ impl Breaker {
             None => true,
             Some(until) if Instant::now() < until => false,
             Some(_) => {
-                state.open_until = Some(Instant::now() + self.pause);
+                state.open_until = Some(after(Instant::now(), self.pause));
                 true
             }
         }
@@ -47,7 +49,7 @@ impl Breaker {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
         if state.failures >= self.after {
-            state.open_until = Some(Instant::now() + self.pause);
+            state.open_until = Some(after(Instant::now(), self.pause));
         }
     }
 

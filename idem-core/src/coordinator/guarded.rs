@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::breaker::Breaker;
 use super::jitter::jittered;
+use super::moment::after;
 use crate::attempt::{Attempt, Lease};
 use crate::error::{Applied, StoreError};
 use crate::key::Key;
@@ -134,7 +135,7 @@ impl Guarded {
         if gate == Gate::Breaker && !self.breaker.lets_through() {
             return Err(StoreError::unavailable(Applied::No, "the store did not answer lately"));
         }
-        let end = Instant::now() + self.budget.total;
+        let end = after(Instant::now(), self.budget.total);
         let mut applied = Applied::No;
         for tried in 1.. {
             let left = end.saturating_duration_since(Instant::now());

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use super::action::Holding;
 use super::engine::Request;
 use super::flight::{Flight, Landed};
+use super::moment::after;
 use crate::attempt::Lease;
 use crate::error::StoreError;
 use crate::observe::Transition;
@@ -49,7 +50,7 @@ struct Beat {
 impl Beat {
     async fn run(self) {
         let every = self.request.policy.lease / 3;
-        let ceiling = Instant::now() + self.request.policy.renew_for;
+        let ceiling = after(Instant::now(), self.request.policy.renew_for);
         let mut next = Instant::now() + every;
         while next < ceiling {
             self.while_watching(sleep_until(next)).await;
@@ -72,7 +73,7 @@ impl Beat {
         let Request { engine, policy, .. } = &*self.request;
         let left = engine.store.renew(&self.lease, policy.lease).await?;
         // Counted from before the store was asked: never longer than it grants.
-        self.holding.renewed(asked + left);
+        self.holding.renewed(after(asked, left));
         Ok(())
     }
 

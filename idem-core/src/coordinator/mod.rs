@@ -13,6 +13,7 @@ mod flight;
 mod guarded;
 mod heartbeat;
 mod jitter;
+mod moment;
 mod nesting;
 mod operation;
 mod outcome;

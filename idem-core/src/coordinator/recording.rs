@@ -12,6 +12,7 @@ use super::error::{CallError, is_store_failure};
 use super::flight::{Flight, Landed};
 use super::heartbeat::Heartbeat;
 use super::jitter::jittered;
+use super::moment::after;
 use super::policy::{InFlight, Oversize};
 use super::ticket::{Hold, Started};
 use super::waiting::{Paused, Waiting};
@@ -138,7 +139,8 @@ impl Recorder {
                         None => {
                             // Those who follow here wait for the other now.
                             flight.land(Landed::Again);
-                            let begun = Waiting::begin(&self.request, Instant::now() + patience);
+                            let begun =
+                                Waiting::begin(&self.request, after(Instant::now(), patience));
                             waiting = Some(begun.await);
                             Paused::Look
                         }
@@ -242,7 +244,7 @@ impl Recorder {
     }
 
     async fn retry(mut self, flight: Arc<Flight>, heartbeat: Option<Heartbeat>) {
-        let end = Instant::now() + self.request.policy.record_for;
+        let end = after(Instant::now(), self.request.policy.record_for);
         let mut pause = *RETRY.start();
         let mut last = None;
         while Instant::now() + pause < end {
@@ -289,7 +291,7 @@ pub(super) async fn release(started: Started, heartbeat: Option<Heartbeat>) {
 
 async fn release_later(request: Arc<Request>, lease: Lease) {
     // After its lease has ended the record is abandoned, which releasing it still mends.
-    let end = Instant::now() + request.policy.record_for;
+    let end = after(Instant::now(), request.policy.record_for);
     let mut pause = *RETRY.start();
     while Instant::now() + pause < end {
         sleep(jittered(pause)).await;

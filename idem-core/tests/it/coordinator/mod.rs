@@ -6,6 +6,7 @@ mod codecs;
 mod completion;
 mod drain;
 mod errors;
+mod extremes;
 mod flights;
 mod in_flight;
 mod invalid;
