@@ -14,6 +14,7 @@ use super::admission::{Admission, admit};
 use super::classify::{Classify, Effect, NoEffect};
 use super::codec::{Codec, Json};
 use super::detached::{Caller, detached};
+use super::ending::{give_up, release};
 use super::engine::{Engine, Request};
 use super::error::{CallError, Invalid, RunError};
 use super::heartbeat::Heartbeat;
@@ -21,7 +22,7 @@ use super::nesting::Nesting;
 use super::outcome::Outcome;
 use super::policy::{Abandoned, Policy};
 use super::probe::{NoProbe, Probe, ProbeFn, Probed};
-use super::recording::{Recorded, give_up, record, release};
+use super::recording::{Recorded, record};
 use super::replaying::{Reading, read};
 use super::ticket::{Started, Ticket};
 use super::work::{Finished, Work};
@@ -220,12 +221,9 @@ impl<C, X, P> Prepared<C, X, P> {
         let Self { request, nesting, codec, errors, probe } = self;
         let ticket = match admission {
             Admission::Run(ticket) => ticket,
-            Admission::Replay(answer) => {
-                return read(
-                    &Reading { request: &request, codec: &codec, errors: &errors },
-                    &answer,
-                )
-                .await;
+            Admission::Replay { answer, recorded } => {
+                let reading = Reading { request: &request, codec: &codec, errors: &errors };
+                return read(&reading, &answer, recorded).await;
             }
         };
         if shore.is_deserted() {
@@ -327,7 +325,7 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
     let recorded =
         shore.finish(request, |caller| record(started, envelope, heartbeat, caller)).await?;
     match recorded {
-        Recorded::Theirs(answer) => read(reading, &answer).await,
+        Recorded::Theirs(answer) => read(reading, &answer, true).await,
         Recorded::Elsewhere(error) => Err(error.into()),
         Recorded::Ours { recorded, not_kept } => match result {
             Ok(value) => Ok(Outcome { value, replayed: false, recorded, not_kept }),

@@ -67,12 +67,12 @@ pub(super) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::O
 
 /// The future, in the log span that its caller is in.
 #[cfg(feature = "tracing")]
-fn in_span<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_span<F: Future>(future: F) -> impl Future<Output = F::Output> {
     use tracing::Instrument;
     future.in_current_span()
 }
 
 #[cfg(not(feature = "tracing"))]
-fn in_span<F: Future>(future: F) -> F {
+pub(super) fn in_span<F: Future>(future: F) -> F {
     future
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
+use super::detached::in_span;
 use super::flight::Flights;
 use super::guarded::Guarded;
 use super::policy::Policy;
@@ -19,6 +20,13 @@ pub(super) struct Engine {
     pub(super) observers: Observers,
     /// Everything that `drain` waits for.
     pub(super) tracker: TaskTracker,
+}
+
+impl Engine {
+    /// Does `work` in the background, in the log span at hand; `drain` waits for it.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(in_span(work));
+    }
 }
 
 /// What a call asks for, checked.

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use super::action::Holding;
+use super::detached::in_span;
 use super::engine::Request;
 use super::flight::{Flight, Landed};
 use super::moment::after;
@@ -35,7 +36,7 @@ impl Heartbeat {
         flight: &Arc<Flight>,
     ) -> Self {
         let beat = Beat { request, lease, holding, flight: Arc::downgrade(flight) };
-        Self(tokio::spawn(beat.run()))
+        Self(tokio::spawn(in_span(beat.run())))
     }
 }
 
@@ -74,6 +75,9 @@ impl Beat {
         let left = engine.store.renew(&self.lease, policy.lease).await?;
         // Counted from before the store was asked: never longer than it grants.
         self.holding.renewed(after(asked, left));
+        if let Some(flight) = self.flight.upgrade() {
+            flight.renewed(self.holding.ends());
+        }
         Ok(())
     }
 

@@ -7,6 +7,7 @@ mod call;
 mod classify;
 mod codec;
 mod detached;
+mod ending;
 mod engine;
 mod error;
 mod flight;

@@ -29,7 +29,7 @@ const MAX_REFERENCE: usize = 64 << 10;
 const MAX_RECLAIMS: u32 = 8;
 
 /// The pauses between two tries to record in the background.
-const RETRY: std::ops::RangeInclusive<Duration> =
+pub(super) const RETRY: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(5);
 
 /// How a result was recorded.
@@ -124,7 +124,7 @@ impl Recorder {
                 Ok(()) => return self.done(&flight),
                 Err(Unrecorded::Theirs(answer)) => {
                     self.request.tell(Transition::Superseded);
-                    flight.land(Landed::Answer(answer.clone()));
+                    flight.land(Landed::Answer { answer: answer.clone(), recorded: true });
                     return Recorded::Theirs(answer);
                 }
                 Err(Unrecorded::Mismatch) => return self.lost(None),
@@ -207,7 +207,7 @@ impl Recorder {
         if let Some(why) = self.not_kept {
             self.request.tell(Transition::ResponseNotKept { why });
         }
-        flight.land(Landed::Answer(self.payload.clone()));
+        flight.land(Landed::Answer { answer: self.payload.clone(), recorded: true });
         Recorded::Ours { recorded: true, not_kept: self.not_kept }
     }
 
@@ -238,8 +238,8 @@ impl Recorder {
         self.request.tell(Transition::CompletionRetried { error });
         flight.answered(self.payload.clone());
         let not_kept = self.not_kept;
-        let tracker = self.request.engine.tracker.clone();
-        tracker.spawn(self.retry(flight, heartbeat));
+        let engine = Arc::clone(&self.request.engine);
+        engine.spawn(self.retry(flight, heartbeat));
         Recorded::Ours { recorded: false, not_kept }
     }
 
@@ -266,50 +266,5 @@ impl Recorder {
             }
         }
         self.request.tell(Transition::NotRecorded { error: last });
-    }
-}
-
-/// Frees the key of an action that had no effect, now or as soon as the store takes it.
-pub(super) async fn release(started: Started, heartbeat: Option<Heartbeat>) {
-    drop(heartbeat);
-    let Some(lease) = started.lease() else { return };
-    let Started { request, flight, hold, .. } = started;
-    let certain = matches!(hold, Hold::Leased { .. });
-    match request.engine.store.release(&lease).await {
-        Ok(()) => request.tell(Transition::Released),
-        Err(StoreError::LeaseLost) if certain => request.tell(Transition::LeaseLost),
-        // The reservation that might have been there is not.
-        Err(StoreError::LeaseLost) => {}
-        Err(error) => {
-            request.tell(Transition::StoreFailed { error });
-            let tracker = request.engine.tracker.clone();
-            tracker.spawn(release_later(request, lease));
-        }
-    }
-    drop(flight);
-}
-
-async fn release_later(request: Arc<Request>, lease: Lease) {
-    // After its lease has ended the record is abandoned, which releasing it still mends.
-    let end = after(Instant::now(), request.policy.record_for);
-    let mut pause = *RETRY.start();
-    while Instant::now() + pause < end {
-        sleep(jittered(pause)).await;
-        pause = (2 * pause).min(*RETRY.end());
-        match request.engine.store.release(&lease).await {
-            Ok(()) => return request.tell(Transition::Released),
-            Err(error) if is_store_failure(&error) => {}
-            Err(_) => return,
-        }
-    }
-}
-
-/// Ends the lease of an action of which nobody knows whether it had an effect.
-pub(super) async fn give_up(started: Started, heartbeat: Option<Heartbeat>) {
-    drop(heartbeat);
-    started.request.tell(Transition::Abandoned);
-    if let Some(lease) = started.lease() {
-        // If it fails, the lease ends by itself.
-        let _ = started.request.engine.store.renew(&lease, Duration::ZERO).await;
     }
 }

@@ -20,11 +20,12 @@ pub(super) struct Reading<'a, C, X> {
     pub(super) errors: &'a X,
 }
 
-/// What a stored answer is to the call: the value, the error that was kept, or why there is
-/// neither. It never means that the action may run (law L8).
+/// What an answer is to the call, `recorded` or on its way into the store: the value, the error
+/// that was kept, or why there is neither. It never means that the action may run (law L8).
 pub(super) async fn read<T, E, C: Codec<T>, X: Classify<E>>(
     reading: &Reading<'_, C, X>,
     answer: &Bytes,
+    recorded: bool,
 ) -> Result<Outcome<T>, RunError<E>> {
     let request = reading.request;
     let envelope = Envelope::decode(answer).map_err(|error| unreadable(request, error.into()))?;
@@ -39,7 +40,7 @@ pub(super) async fn read<T, E, C: Codec<T>, X: Classify<E>>(
                 return Err(unreadable(request, why.into()).into());
             }
             let value = reading.codec.decode(&bytes).map_err(|why| unreadable(request, why))?;
-            Ok(Outcome { value, replayed: true, recorded: true, not_kept: None })
+            Ok(Outcome { value, replayed: true, recorded, not_kept: None })
         }
         Body::Error(bytes) => {
             let error = reading.errors.decode(&bytes).map_err(|why| unreadable(request, why))?;

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::action::{Holding, RunningAttempt};
 use super::detached::poll_once;
+use super::ending::give_back;
 use super::engine::Request;
 use super::flight::Flight;
 use super::heartbeat::Heartbeat;
@@ -27,6 +28,14 @@ pub(super) enum Hold {
 impl Hold {
     pub(super) fn leased(lease: Lease, until: Instant, attempts: u32) -> Self {
         Self::Leased { lease, attempts, holding: Holding::until(until) }
+    }
+
+    /// Until when the key is known to be held.
+    pub(super) fn until(&self) -> Option<Instant> {
+        match self {
+            Self::Leased { holding, .. } => Some(holding.ends()),
+            Self::None { .. } => None,
+        }
     }
 }
 
@@ -53,12 +62,10 @@ impl Ticket {
     pub(super) fn start(mut self) -> Option<Started> {
         let started = self.0.take()?;
         match &started.hold {
-            Hold::Leased { lease, attempts: 1, holding } => {
-                started.flight.running(holding.ends());
+            Hold::Leased { lease, attempts: 1, .. } => {
                 started.request.tell(Transition::Reserved { fence: lease.fence() });
             }
-            Hold::Leased { lease, attempts, holding } => {
-                started.flight.running(holding.ends());
+            Hold::Leased { lease, attempts, .. } => {
                 let (fence, attempts) = (lease.fence(), *attempts);
                 started.request.tell(Transition::TakenOver { fence, attempts });
             }
@@ -71,9 +78,8 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         // Without a runtime nothing can be sent; the lease then ends by itself.
-        if let (Some(started), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            let tracker = started.request.engine.tracker.clone();
-            tracker.spawn_on(async move { started.unreserve().await }, &runtime);
+        if let (Some(started), Ok(_)) = (self.0.take(), Handle::try_current()) {
+            started.give_back();
         }
     }
 }
@@ -125,11 +131,14 @@ impl Started {
         }
     }
 
-    /// Frees the key of an action that never began.
-    async fn unreserve(self) {
-        if let Some(lease) = self.lease() {
-            // If it fails, the lease ends by itself.
-            let _ = self.request.engine.store.release(&lease).await;
-        }
+    /// Gives back the key of an action that never began.
+    fn give_back(self) {
+        let Self { request, attempt, hold, flight } = self;
+        let known = match hold {
+            Hold::Leased { lease, attempts, .. } => Some((lease, attempts)),
+            Hold::None { maybe_reserved: true } => None,
+            Hold::None { maybe_reserved: false } => return,
+        };
+        give_back(request, attempt, known, Some(flight));
     }
 }
