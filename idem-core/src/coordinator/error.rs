@@ -138,7 +138,8 @@ pub enum CallError {
         /// What the store said.
         source: StoreError,
     },
-    /// The action panicked. Whether it had an effect is unknown; its record is abandoned.
+    /// The action panicked, or code that decides on its result did. Whether it had an effect is
+    /// unknown; its record is abandoned.
     #[error("the action of {key} panicked")]
     Panicked {
         /// The key.

@@ -14,6 +14,7 @@ use super::moment::after;
 use crate::attempt::{Attempt, Lease};
 use crate::error::{Applied, StoreError};
 use crate::key::Key;
+use crate::panics::caught;
 use crate::record::Record;
 use crate::store::Store;
 use crate::watch::Watch;
@@ -139,12 +140,14 @@ impl Guarded {
         let mut applied = Applied::No;
         for tried in 1.. {
             let left = end.saturating_duration_since(Instant::now());
-            let error = match timeout(self.budget.per_try.min(left), verb()).await {
-                Ok(Ok(done)) => {
+            let asked = caught(async { verb().await });
+            let error = match timeout(self.budget.per_try.min(left), asked).await {
+                Ok(Ok(Ok(done))) => {
                     self.breaker.answered();
                     return Ok(done);
                 }
-                Ok(Err(error)) => error,
+                Ok(Ok(Err(error))) => error,
+                Ok(Err(panicked)) => StoreError::unavailable(Applied::Unknown, panicked),
                 Err(_) => StoreError::unavailable(Applied::Unknown, "no answer in time"),
             };
             let StoreError::Unavailable { applied: this, source } = error else {

@@ -14,6 +14,7 @@ use super::heartbeat::Heartbeat;
 use super::jitter::jittered;
 use super::moment::after;
 use super::policy::{InFlight, Oversize};
+use super::reference::within;
 use super::ticket::{Hold, Started};
 use super::waiting::{Paused, Waiting};
 use crate::attempt::{Attempt, Lease};
@@ -95,11 +96,11 @@ async fn fit(request: &Request, envelope: Envelope) -> Envelope {
     let error = matches!(envelope.body, Body::Error(_));
     let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
     if let Oversize::Reference(hook) = &policy.oversize {
-        match hook.save(&request.key, envelope.encode()).await {
-            Ok(reference) if reference.len() <= MAX_REFERENCE => {
-                return Envelope { codec: CodecId::NONE, body: Body::Reference(reference) };
-            }
-            Ok(_) | Err(_) => {}
+        let saved = within(policy.lease, hook.save(&request.key, envelope.encode())).await;
+        if let Ok(reference) = saved
+            && reference.len() <= MAX_REFERENCE
+        {
+            return Envelope { codec: CodecId::NONE, body: Body::Reference(reference) };
         }
     }
     not_kept(NotKept::TooLarge { bytes }, error)

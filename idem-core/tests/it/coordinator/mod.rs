@@ -15,5 +15,6 @@ mod lease;
 mod mixed;
 mod observed;
 mod oversize;
+mod panics;
 mod store_down;
 mod support;

@@ -92,6 +92,55 @@ async fn a_large_error_that_is_kept_goes_the_same_way() {
     }
 }
 
+/// Never answers, or panics.
+struct Faulty {
+    hangs: bool,
+}
+
+impl Faulty {
+    async fn fail(&self) -> Result<Bytes, BoxError> {
+        if self.hangs { std::future::pending().await } else { panic!("no bucket") }
+    }
+}
+
+#[async_trait]
+impl References for Faulty {
+    async fn save(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        self.fail().await
+    }
+
+    async fn load(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        self.fail().await
+    }
+}
+
+// C84: a hook that hangs or panics neither holds the key nor loses that the effect happened.
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_hangs_or_panics_costs_a_lease_at_most() {
+    for hangs in [true, false] {
+        let store = Arc::new(MemoryStore::new());
+        let sound = coordinator(store.clone())
+            .max_result(1_000)
+            .oversize(Oversize::Reference(Arc::new(Objects::default())))
+            .build()
+            .unwrap();
+        let faulty = Oversize::Reference(Arc::new(Faulty { hangs }));
+        let idem = coordinator(store).max_result(1_000).oversize(faulty).build().unwrap();
+        let asked = tokio::time::Instant::now();
+        let first = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert!(first.recorded && first.not_kept.is_some());
+        // And what was saved before, and cannot be loaded now, is an error that may be retried.
+        let kept = || sound.operation("other").key("k").without_fingerprint();
+        kept().run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        let other = idem.operation("other").key("k").without_fingerprint();
+        let lost = other.run(|_| async { Ok::<_, String>(large()) }).await.unwrap_err();
+        assert_eq!(lost.code(), "reference_unavailable");
+        assert!(asked.elapsed() <= 61 * super::support::SEC, "{:?}", asked.elapsed());
+        let back = kept().run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert_eq!(back.value, large());
+    }
+}
+
 struct Broken;
 
 #[async_trait]

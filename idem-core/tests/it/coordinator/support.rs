@@ -116,6 +116,8 @@ pub(crate) enum Fault {
     Permission,
     /// The record cannot be read.
     Corrupt,
+    /// The driver has a bug.
+    Panics,
 }
 
 /// A memory store that fails when told to, and counts what it is asked.
@@ -203,6 +205,7 @@ impl Faulty {
             }
             Some(Fault::Full) => Err(StoreError::refused(Refusal::Full, "full")),
             Some(Fault::Permission) => Err(StoreError::refused(Refusal::Permission, "noperm")),
+            Some(Fault::Panics) => panic!("a bug in the driver"),
             Some(Fault::Corrupt) => Err(StoreError::corrupt("garbage")),
         }
     }
