@@ -137,7 +137,8 @@ impl Entrance<'_> {
                     flight.land(Landed::Refused(error.clone()));
                 }
                 if in_doubt {
-                    give_back(Arc::clone(self.request), attempt, None, Some(Arc::new(flight)));
+                    let (attempt, flight) = (Arc::new(attempt), Arc::new(flight));
+                    give_back(Arc::clone(self.request), attempt, None, Some(flight));
                 }
                 Err(error)
             }

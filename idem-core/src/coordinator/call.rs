@@ -306,7 +306,7 @@ impl Shore for Leave {
 async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
     finished: Result<Finished<T, E>, Panicked>,
     started: Started,
-    heartbeat: Option<Heartbeat>,
+    heartbeat: Heartbeat,
     shore: impl Shore,
     reading: &Reading<'_, C, X>,
 ) -> Result<Outcome<T>, RunError<E>> {

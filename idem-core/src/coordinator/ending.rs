@@ -19,39 +19,46 @@ use crate::observe::Transition;
 use crate::record::Verdict;
 
 /// Frees the key of an action that had no effect, now or as soon as the store takes it.
-pub(super) async fn release(started: Started, heartbeat: Option<Heartbeat>) {
+pub(super) async fn release(started: Started, heartbeat: Heartbeat) {
     drop(heartbeat);
-    let Some(lease) = started.lease() else { return };
+    let lease = started.lease();
     let Started { request, flight, hold, .. } = started;
-    let certain = matches!(hold, Hold::Leased { .. });
+    let Some(lease) = lease else { return request.tell(Transition::Released) };
     match request.engine.store.release(&lease).await {
-        Ok(()) => request.tell(Transition::Released),
-        Err(StoreError::LeaseLost) if certain => request.tell(Transition::LeaseLost),
-        // The reservation that might have been there is not.
-        Err(StoreError::LeaseLost) => {}
-        Err(error) => {
+        Err(error) if is_store_failure(&error) => {
             request.tell(Transition::StoreFailed { error });
             let engine = Arc::clone(&request.engine);
-            engine.spawn(release_later(request, lease));
+            engine.spawn(release_later(request, lease, hold));
         }
+        released => tell_released(&request, &hold, &released),
     }
     drop(flight);
 }
 
 /// After its lease has ended the record is abandoned, which releasing it still mends.
-async fn release_later(request: Arc<Request>, lease: Lease) {
+async fn release_later(request: Arc<Request>, lease: Lease, hold: Hold) {
     sleep(jittered(*RETRY.start())).await;
     let released = insist(&request, || (), || request.engine.store.release(&lease)).await;
-    request.tell(match released {
-        Ok(()) => Transition::Released,
-        Err(StoreError::LeaseLost) => Transition::LeaseLost,
-        Err(_) => Transition::Abandoned,
+    tell_released(&request, &hold, &released);
+}
+
+fn tell_released(request: &Request, hold: &Hold, released: &Result<(), StoreError>) {
+    request.tell(match (released, hold) {
+        // Without a lease: the reservation that might have been there is not.
+        (Ok(()), _) | (Err(StoreError::LeaseLost), Hold::None { .. }) => Transition::Released,
+        (Err(StoreError::LeaseLost), Hold::Leased { holding, .. }) => {
+            request.lost(holding);
+            Transition::Superseded
+        }
+        // Its lease ends by itself.
+        (Err(_), _) => Transition::Abandoned,
     });
 }
 
 /// Ends the lease of an action of which nobody knows whether it had an effect.
-pub(super) async fn give_up(started: Started, heartbeat: Option<Heartbeat>) {
-    drop(heartbeat);
+pub(super) async fn give_up(started: Started, heartbeat: Heartbeat) {
+    // A renewal that the store takes after this would hold the key for nobody.
+    heartbeat.stop().await;
     started.request.tell(Transition::Abandoned);
     if let Some(lease) = started.lease() {
         // If it fails, the lease ends by itself.
@@ -66,7 +73,7 @@ pub(super) async fn give_up(started: Started, heartbeat: Option<Heartbeat>) {
 /// refuses abandoned keys would refuse this one for good, although nothing has happened.
 pub(super) fn give_back(
     request: Arc<Request>,
-    attempt: Attempt,
+    attempt: Arc<Attempt>,
     known: Option<(Lease, u32)>,
     flight: Option<Arc<Flight>>,
 ) {

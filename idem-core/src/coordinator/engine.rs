@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
+use super::action::Holding;
 use super::detached::in_span;
 use super::flight::Flights;
 use super::guarded::Guarded;
@@ -46,6 +47,13 @@ impl Request {
             .lease(self.policy.lease)
             .retention(self.policy.retention)
             .takeover(self.takeover)
+    }
+
+    /// The lease is lost. Whoever finds out, and however often: it is told once.
+    pub(super) fn lost(&self, holding: &Holding) {
+        if holding.lose() {
+            self.tell(Transition::LeaseLost);
+        }
     }
 
     pub(super) fn tell(&self, what: Transition) {

@@ -48,14 +48,15 @@ pub(super) struct Ticket(Option<Started>);
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) request: Arc<Request>,
-    pub(super) attempt: Attempt,
+    pub(super) attempt: Arc<Attempt>,
     pub(super) hold: Hold,
     pub(super) flight: Arc<Flight>,
 }
 
 impl Ticket {
     pub(super) fn new(request: Arc<Request>, attempt: Attempt, hold: Hold, flight: Flight) -> Self {
-        Self(Some(Started { request, attempt, hold, flight: Arc::new(flight) }))
+        let (attempt, flight) = (Arc::new(attempt), Arc::new(flight));
+        Self(Some(Started { request, attempt, hold, flight }))
     }
 
     /// The action is about to begin. `None` only if it was begun before.
@@ -72,6 +73,23 @@ impl Ticket {
             Hold::None { .. } => started.request.tell(Transition::RanUnprotected),
         }
         Some(started)
+    }
+}
+
+/// Says so if an action is dropped before its end.
+struct Underway<'a>(Option<&'a Request>);
+
+impl Underway<'_> {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.0 {
+            request.tell(Transition::Abandoned);
+        }
     }
 }
 
@@ -99,24 +117,18 @@ impl Started {
 
     /// Drives `action`, keeping the lease alive. An action that is done when it is first polled
     /// needs no heartbeat.
-    pub(super) async fn keeping_alive<T>(
-        &self,
-        action: impl Future<Output = T>,
-    ) -> (T, Option<Heartbeat>) {
-        let mut action = pin!(action);
-        if let Some(done) = poll_once(action.as_mut()).await {
-            return (done, None);
-        }
-        let heartbeat = match &self.hold {
-            Hold::Leased { lease, holding, .. } => Some(Heartbeat::start(
-                Arc::clone(&self.request),
-                lease.clone(),
-                Arc::clone(holding),
-                &self.flight,
-            )),
-            Hold::None { .. } => None,
+    pub(super) async fn keeping_alive<T>(&self, action: impl Future<Output = T>) -> (T, Heartbeat) {
+        let (mut action, underway) = (pin!(action), Underway(Some(&self.request)));
+        let mut heartbeat = Heartbeat::of(self);
+        let done = if let Some(done) = poll_once(action.as_mut()).await {
+            done
+        } else {
+            heartbeat.start();
+            action.await
         };
-        (action.await, heartbeat)
+        underway.ended();
+        heartbeat.settle();
+        (done, heartbeat)
     }
 
     /// The lease to give back: one that is held, or that may be.

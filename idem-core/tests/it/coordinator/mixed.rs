@@ -162,7 +162,7 @@ async fn a_call_that_runs_whoever_else_does_also_runs_without_the_store() {
     store.down(Fault::NotApplied);
     let provider = Provider::default();
     let first = tokio::spawn(call(&idem).run(provider.action(SEC)));
-    settle().await;
+    sleep(SEC / 2).await;
     let beside = with(&idem, |op| op.in_flight(InFlight::Run)).run(provider.action(SEC));
     let beside = tokio::spawn(beside);
     assert!(first.await.unwrap().is_ok() && beside.await.unwrap().is_ok());
