@@ -183,9 +183,12 @@ impl Entrance<'_> {
             let answer = request.engine.store.reserve(attempt).await;
             match &answer {
                 Ok(_) => *in_doubt = false,
-                Err(error) => *in_doubt |= may_be_applied(error),
+                Err(failure) => *in_doubt |= failure.applied == Applied::Unknown,
             }
-            let left = match answer.and_then(|record| record.verdict(attempt)) {
+            let left = match answer
+                .map_err(StoreError::from)
+                .and_then(|record| record.verdict(attempt))
+            {
                 Ok(Verdict::Acquired { lease, left, attempts }) => {
                     let hold = Hold::leased(lease, after(asked, left), attempts);
                     return Ok(Found::Grant(hold));
@@ -273,8 +276,4 @@ enum Found {
     Busy,
     /// There is an answer; whether it had to be waited for.
     Answer { answer: Bytes, waited: bool },
-}
-
-fn may_be_applied(error: &StoreError) -> bool {
-    matches!(error, StoreError::Unavailable { applied: Applied::Unknown, .. })
 }

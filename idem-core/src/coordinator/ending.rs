@@ -96,10 +96,13 @@ async fn unreserve(
     let store = &request.engine.store;
     let (lease, attempts) = match known {
         Some(known) => known.clone(),
-        None => match store.reserve(attempt).await?.verdict(attempt)? {
-            Verdict::Acquired { lease, attempts, .. } => (lease, attempts),
-            _ => return Ok(()),
-        },
+        None => {
+            let attempt = attempt.without_takeover();
+            match store.reserve(&attempt).await?.verdict(&attempt)? {
+                Verdict::Acquired { lease, attempts, .. } => (lease, attempts),
+                _ => return Ok(()),
+            }
+        }
     };
     if attempts > 1 {
         // An attempt before may have had its effect: its key stays abandoned.

@@ -199,7 +199,8 @@ impl Recorder {
     async fn reclaim(&mut self) -> Result<Lease, Unrecorded> {
         loop {
             let record = self.request.engine.store.reserve(&self.attempt).await;
-            let verdict = record.and_then(|record| record.verdict(&self.attempt));
+            let verdict =
+                record.map_err(StoreError::from).and_then(|record| record.verdict(&self.attempt));
             match verdict.map_err(Unrecorded::Failed)? {
                 Verdict::Acquired { lease, .. } => return Ok(lease),
                 Verdict::Replay(answer) => return Err(Unrecorded::Theirs(answer)),

@@ -78,6 +78,25 @@ async fn a_takeover_that_never_began_does_not_forget_the_attempt_before() {
     assert_eq!(number.await.unwrap().value, (true, 3));
 }
 
+// An answer that is lost before the store refuses is as much a doubt as one lost at the end.
+#[tokio::test(start_paused = true)]
+async fn a_reservation_made_unheard_before_the_store_refused_is_given_back() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone())
+        .store_budget(hasty())
+        .on_store_failure(OnStoreFailure::Refuse)
+        .abandoned(Abandoned::Refuse)
+        .build()
+        .unwrap();
+    store.next(Verb::Reserve, Fault::ReplyLost);
+    store.next(Verb::Reserve, Fault::Permission);
+    let provider = Provider::default();
+    let refused = call(&idem).run(provider.action(MS)).await.unwrap_err();
+    assert_eq!(refused.code(), "store_refused_permission");
+    sleep(SEC).await;
+    assert!(call(&idem).run(provider.action(MS)).await.unwrap().recorded);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_certainly_took_nothing_is_not_asked_to_release_it() {
     let store = Faulty::new();

@@ -16,5 +16,6 @@ mod mixed;
 mod observed;
 mod oversize;
 mod panics;
+mod scripts;
 mod store_down;
 mod support;
