@@ -275,15 +275,16 @@ fn lawful(script: &Script, played: &Played) -> Result<(), TestCaseError> {
     prop_assert!(recorded.is_empty() || played.completed, "{:?}", names);
     recorded.dedup_by(|a, b| a.value == b.value);
     prop_assert!(recorded.len() <= 1, "{recorded:?}");
-    // A key is left abandoned only by a run that was told to have left it so.
-    if matches!(played.next, Verdict::Abandoned { .. }) {
+    // Where abandoned keys are refused, only a run that was told to have left one so leaves one. (A
+    // takeover that never began cannot know that nothing ever did.)
+    if script.abandoned == Abandoned::Refuse && matches!(played.next, Verdict::Abandoned { .. }) {
         prop_assert!(count("abandoned") + count("not_recorded") > 0, "{:?}", names);
     }
     Ok(())
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     // C1, C6, C7, C8, C25, C31, C33, C103, C111, C134
     #[test]
