@@ -94,14 +94,13 @@ async fn unreserve(
     known: Option<&(Lease, u32)>,
 ) -> Result<(), StoreError> {
     let store = &request.engine.store;
-    let (lease, attempts) = match known {
-        Some(known) => known.clone(),
-        None => {
-            let attempt = attempt.without_takeover();
-            match store.reserve(&attempt).await?.verdict(&attempt)? {
-                Verdict::Acquired { lease, attempts, .. } => (lease, attempts),
-                _ => return Ok(()),
-            }
+    let (lease, attempts) = if let Some(known) = known {
+        known.clone()
+    } else {
+        let attempt = attempt.without_takeover();
+        match store.reserve(&attempt).await?.verdict(&attempt)? {
+            Verdict::Acquired { lease, attempts, .. } => (lease, attempts),
+            _ => return Ok(()),
         }
     };
     if attempts > 1 {

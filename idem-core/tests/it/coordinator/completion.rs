@@ -183,3 +183,60 @@ async fn a_response_that_is_not_kept_is_reported_also_if_it_is_recorded_late() {
     let expected = ["reserved", "completion_retried", "completed", "response_not_kept"];
     assert_eq!(events.names(), expected);
 }
+
+// C36: recorded first, answered then: a retry on the heels of the answer finds it.
+#[tokio::test(start_paused = true)]
+async fn a_result_is_in_the_store_before_its_answer_is_given() {
+    let store = Faulty::new();
+    let process = || coordinator(store.clone()).in_flight(InFlight::Reject).build().unwrap();
+    let (first, second) = (process(), process());
+    store.always(Verb::Complete, Fault::Late(100 * MS));
+    let provider = Provider::default();
+    assert!(call(&first).run(provider.action(MS)).await.unwrap().recorded);
+    assert!(call(&second).run(provider.action(MS)).await.unwrap().replayed);
+}
+
+// C54, C55, C56: what a request is survives its completion, and a caller with another request
+// changes nothing for the next.
+#[tokio::test(start_paused = true)]
+async fn a_completed_record_still_knows_its_request() {
+    let store = Faulty::new();
+    let provider = Provider::default();
+    let first = coordinator(store.clone()).build().unwrap();
+    call(&first).run(provider.action(MS)).await.unwrap();
+    let elsewhere = coordinator(store).build().unwrap();
+    let other = elsewhere.operation("charge").key("k").fingerprint(fingerprint(2));
+    assert_eq!(other.run(provider.action(MS)).await.unwrap_err().code(), "mismatch");
+    assert!(call(&elsewhere).run(provider.action(MS)).await.unwrap().replayed);
+    assert_eq!(provider.charges(), 1);
+}
+
+// C106, C140: the window is the retention, and it counts from the completion.
+#[tokio::test(start_paused = true)]
+async fn a_result_is_kept_for_its_retention_from_its_completion() {
+    let idem = coordinator(Faulty::new()).retention(60 * SEC).build().unwrap();
+    let provider = Provider::default();
+    call(&idem).run(provider.action(59 * SEC)).await.unwrap();
+    sleep(59 * SEC).await;
+    assert!(call(&idem).run(provider.action(MS)).await.unwrap().replayed);
+    sleep(2 * SEC).await;
+    assert_eq!(call(&idem).run(provider.action(MS)).await.unwrap().value, "ch_2");
+}
+
+// C79: whatever a key was reserved under, it is released under.
+#[tokio::test(start_paused = true)]
+async fn a_failed_action_leaves_nothing_of_its_key() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).build().unwrap();
+    let call = || idem.operation("charge").tenant("{acme}").key("../k").without_fingerprint();
+    for _ in 0..2 {
+        let failed = call().run(|attempt| async move {
+            assert_eq!(attempt.number(), 1);
+            Err::<String, _>(attempt.key().clone())
+        });
+        let key = failed.await.unwrap_err().action().unwrap();
+        let row = store.inspect(&key).expect("its fence is remembered");
+        assert_eq!(row.phase, idem_core::model::Phase::Released);
+    }
+    assert_eq!(store.len(), 1);
+}

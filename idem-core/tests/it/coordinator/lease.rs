@@ -260,3 +260,26 @@ async fn a_late_renewal_does_not_revive_a_lease_that_was_given_up() {
     let seen = store.store().reserve(&rival).await.unwrap().verdict(&rival).unwrap();
     assert!(matches!(seen, Verdict::Abandoned { attempts: 1 }), "{seen:?}");
 }
+
+// C11: without a heartbeat a late owner that fails does not free its successor's key.
+#[tokio::test(start_paused = true)]
+async fn a_late_owner_does_not_release_its_successors_key() {
+    let store = Faulty::new();
+    let process = |lease| {
+        let idem = coordinator(store.clone()).store_budget(hasty()).lease(lease);
+        idem.renew_for(std::time::Duration::ZERO).in_flight(InFlight::Reject).build().unwrap()
+    };
+    let (first, second, third) = (process(SEC), process(5 * SEC), process(SEC));
+    let late = tokio::spawn(call(&first).run(|_| async {
+        sleep(3 * SEC).await;
+        Err::<String, _>("502".to_owned())
+    }));
+    sleep(2 * SEC).await;
+    let provider = Provider::default();
+    let successor = tokio::spawn(call(&second).run(provider.action(3 * SEC)));
+    assert_eq!(late.await.unwrap().unwrap_err().code(), "action_failed");
+    let refused = call(&third).run(provider.action(SEC)).await.unwrap_err();
+    assert_eq!(refused.code(), "in_progress");
+    assert!(successor.await.unwrap().unwrap().recorded);
+    assert_eq!(provider.charges(), 1);
+}

@@ -82,6 +82,7 @@ async fn who_waits_for_an_unprotected_run_that_fails_runs_next() {
     assert_eq!(patient.await.unwrap().unwrap().value, "ch_1");
 }
 
+// C96: the answer, and not "in progress", out of this process's memory.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_the_store_does_not_have_yet_says_so_to_everybody() {
     let store = Faulty::new();

@@ -37,12 +37,12 @@ async fn no_event_and_no_error_shows_a_keys_text() {
 #[tokio::test(start_paused = true)]
 async fn a_warning_is_logged_once_per_window() {
     use idem_core::observe::{Observer, Tracing};
-    use tracing::subscriber::with_default;
 
     let lines = Lines::default();
+    let _default = lines.listen().await;
     let (logs, event) = (Tracing::new(), warning().await);
     let write = |times: usize| {
-        with_default(lines.clone(), || (0..times).for_each(|_| logs.observe(&event)));
+        (0..times).for_each(|_| logs.observe(&event));
         lines.count()
     };
     assert_eq!(write(100), 1);
@@ -73,7 +73,7 @@ async fn the_action_and_the_recording_are_in_the_callers_span() {
     use tracing::Instrument;
 
     let (lines, events, store) = (Lines::default(), Events::default(), Faulty::new());
-    let _default = tracing::subscriber::set_default(lines.clone());
+    let _default = lines.listen().await;
     let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC);
     let idem = idem.observe(events.observer()).build().unwrap();
     store.always(Verb::Complete, Fault::NotApplied);
@@ -97,7 +97,7 @@ async fn the_action_and_the_recording_are_in_the_callers_span() {
 #[tokio::test(start_paused = true)]
 async fn a_coordinator_logs_unless_it_is_told_not_to() {
     let lines = Lines::default();
-    let _default = tracing::subscriber::set_default(lines.clone());
+    let _default = lines.listen().await;
     let silent = coordinator(MemoryStore::new()).without_logs().build().unwrap();
     call(&silent).run(Provider::default().action(MS)).await.unwrap();
     assert_eq!(lines.count(), 0);
@@ -188,6 +188,20 @@ struct Lines {
 impl Lines {
     fn count(&self) -> usize {
         self.spans.lock().unwrap().len()
+    }
+
+    /// Hears this thread. Each line is written once before, and its cached interest made anew: tests
+    /// on other threads may have had it written while nobody listened.
+    async fn listen(&self) -> tracing::subscriber::DefaultGuard {
+        let guard = tracing::subscriber::set_default(self.clone());
+        let idem = coordinator(MemoryStore::new()).build().unwrap();
+        let unknown = call(&idem)
+            .errors(idem_core::effect(|_: &String| false))
+            .run(|_| async { Err::<(), _>("timeout".to_owned()) });
+        assert!(unknown.await.is_err());
+        tracing_core::callsite::rebuild_interest_cache();
+        self.spans.lock().unwrap().clear();
+        guard
     }
 }
 

@@ -139,6 +139,7 @@ impl World {
     }
 }
 
+#[expect(clippy::ptr_arg, reason = "a rule is given the error as it is")]
 fn meaning(error: &String) -> Effect {
     match error.as_str() {
         "no effect" => Effect::None,
