@@ -141,6 +141,41 @@ async fn a_hook_that_hangs_or_panics_costs_a_lease_at_most() {
     }
 }
 
+/// Takes its time.
+struct Slow;
+
+#[async_trait]
+impl References for Slow {
+    async fn save(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        tokio::time::sleep(29 * super::support::SEC / 10).await;
+        Ok(Bytes::from_static(b"slow"))
+    }
+
+    async fn load(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        Err("not loaded".into())
+    }
+}
+
+// An action that never waited has no heartbeat yet: a hook that takes long gets one.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_alive_while_a_result_is_kept_elsewhere() {
+    use super::support::{SEC, rival};
+    use idem_core::{Store, Verdict};
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone())
+        .lease(3 * SEC)
+        .max_result(1_000)
+        .oversize(Oversize::Reference(Arc::new(Slow)))
+        .build()
+        .unwrap();
+    let large = tokio::spawn(call(&idem).run(|_| async { Ok::<_, String>(large()) }));
+    tokio::time::sleep(28 * SEC / 10).await;
+    let rival = rival(SEC);
+    let seen = store.reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+    assert!(matches!(seen, Verdict::InProgress { left } if left > SEC), "{seen:?}");
+    assert_eq!(large.await.unwrap().unwrap().not_kept, None);
+}
+
 struct Broken;
 
 #[async_trait]
