@@ -90,6 +90,17 @@ async fn a_borrowed_action_is_dropped_with_its_caller_and_its_key_abandoned() {
     assert!(polls > 5, "there were {polls} points to leave at");
 }
 
+// C25: every way out of an action is an event, its drop included.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_action_is_reported_as_abandoned() {
+    let events = super::support::Events::default();
+    let idem = coordinator(MemoryStore::new()).observe(events.observer()).build().unwrap();
+    let provider = Provider::default();
+    let borrowed = call(&idem).run_borrowed(|_| provider.clone().charge(SEC));
+    assert!(timeout(MS, borrowed).await.is_err());
+    assert_eq!(events.names(), ["reserved", "abandoned"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_timeout_around_the_call_does_not_stop_the_charge() {
     // The article's own scenario: the client's time-out drops the handler's future.

@@ -44,6 +44,19 @@ async fn draining_waits_for_borrowed_actions() {
     idem.drain(SEC).await.unwrap();
 }
 
+// A call that has not had to wait yet, and so has no task of its own, is under way all the same.
+#[tokio::test(start_paused = true)]
+async fn draining_waits_for_a_call_that_has_just_begun() {
+    let idem = coordinator(MemoryStore::new()).build().unwrap();
+    let draining = idem.clone();
+    let early = call(&idem).run(|_| async move {
+        let early = draining.drain(SEC).await;
+        Ok::<_, String>(early.map_err(|still| still.calls))
+    });
+    assert_eq!(early.await.unwrap().value, Err(1));
+    idem.drain(SEC).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_results_on_their_way_into_the_store() {
     let store = Faulty::new();

@@ -32,7 +32,7 @@ fn failed<T: std::fmt::Debug, E: std::fmt::Debug>(
     }
 }
 
-// C37, C38: a failure is not an answer.
+// C34, C37, C38, C44: a failure is not an answer, and the action's own error is what is given.
 #[tokio::test(start_paused = true)]
 async fn a_failed_action_is_released_and_runs_again() {
     let events = Events::default();

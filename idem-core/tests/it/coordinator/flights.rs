@@ -121,7 +121,7 @@ fn one_coordinator_serves_many_threads() {
     assert_eq!(provider.charges(), 20);
 }
 
-// C69: an operation inside another, on one store, completes its own record.
+// C69, C71: an operation inside another, on one store, completes its own record.
 #[tokio::test(start_paused = true)]
 async fn an_operation_inside_another_has_a_record_of_its_own() {
     let idem = coordinator(MemoryStore::new()).build().unwrap();

@@ -188,3 +188,45 @@ async fn a_waiter_does_not_run_unprotected_when_the_store_fails_while_it_waits()
     assert_eq!(waiter.await.unwrap().unwrap_err().code(), "in_progress");
     assert_eq!(provider.charges(), 0);
 }
+
+// Two processes without their store both run: this is what failing open means. When it is back, one
+// answer stands in the store, and the other gives way to it.
+#[tokio::test(start_paused = true)]
+async fn two_processes_without_the_store_both_run_and_one_answer_stands() {
+    let (store, events) = (Faulty::new(), Events::default());
+    let process = || {
+        let idem = coordinator(store.clone()).store_budget(hasty()).observe(events.observer());
+        idem.build().unwrap()
+    };
+    let (first, second) = (process(), process());
+    store.down(Fault::NotApplied);
+    let provider = Provider::default();
+    for (idem, charge) in [(&first, "ch_1"), (&second, "ch_2")] {
+        let outcome = call(idem).run(provider.action(MS)).await.unwrap();
+        assert_eq!((outcome.value.as_str(), outcome.recorded), (charge, false));
+    }
+    store.heal();
+    sleep(10 * SEC).await;
+    assert_eq!((events.count("completed"), events.count("superseded")), (1, 1));
+    let answers = [call(&first).run(provider.action(MS)), call(&second).run(provider.action(MS))];
+    let [one, other] = answers;
+    assert_eq!(one.await.unwrap().value, other.await.unwrap().value);
+    assert_eq!(provider.charges(), 2);
+}
+
+// The store took the key without an answer, the action ran unprotected, the store is back: the
+// reservation was this attempt's own, and is completed, not waited for.
+#[tokio::test(start_paused = true)]
+async fn an_unprotected_run_completes_the_reservation_that_it_was_not_told_of() {
+    let store = Faulty::new();
+    let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
+    let provider = Provider::default();
+    store.next(Verb::Reserve, Fault::ReplyLost);
+    store.next(Verb::Reserve, Fault::ReplyLost);
+    let asked = Instant::now();
+    let outcome = call(&idem).run(provider.action(MS)).await.unwrap();
+    assert!(outcome.recorded && asked.elapsed() < SEC);
+    let elsewhere = coordinator(store).build().unwrap();
+    assert!(call(&elsewhere).run(provider.action(MS)).await.unwrap().replayed);
+    assert_eq!(provider.charges(), 1);
+}

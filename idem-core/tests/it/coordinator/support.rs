@@ -116,6 +116,10 @@ pub(crate) enum Fault {
     Permission,
     /// The record cannot be read.
     Corrupt,
+    /// The driver has a bug.
+    Panics,
+    /// The request is carried out late, even if nobody waits for the answer any more. Renewals only.
+    OnTheWire(Duration),
 }
 
 /// A memory store that fails when told to, and counts what it is asked.
@@ -188,9 +192,16 @@ impl Faulty {
         verb: Verb,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
+        Self::suffer(self.fault(verb), call).await
+    }
+
+    async fn suffer<T>(
+        fault: Option<Fault>,
+        call: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
         use idem_core::Refusal;
-        match self.fault(verb) {
-            None => call.await,
+        match fault {
+            None | Some(Fault::OnTheWire(_)) => call.await,
             Some(Fault::NotApplied) => Err(StoreError::unavailable(Applied::No, "refused")),
             Some(Fault::ReplyLost) => {
                 let _ = call.await;
@@ -203,6 +214,7 @@ impl Faulty {
             }
             Some(Fault::Full) => Err(StoreError::refused(Refusal::Full, "full")),
             Some(Fault::Permission) => Err(StoreError::refused(Refusal::Permission, "noperm")),
+            Some(Fault::Panics) => panic!("a bug in the driver"),
             Some(Fault::Corrupt) => Err(StoreError::corrupt("garbage")),
         }
     }
@@ -215,7 +227,16 @@ impl Store for Faulty {
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
-        self.with(Verb::Renew, self.0.store.renew(lease, duration)).await
+        let fault = self.fault(Verb::Renew);
+        if let Some(Fault::OnTheWire(by)) = fault {
+            let (store, lease) = (self.clone(), lease.clone());
+            let sent = tokio::spawn(async move {
+                tokio::time::sleep(by).await;
+                store.0.store.renew(&lease, duration).await
+            });
+            return sent.await.unwrap();
+        }
+        Self::suffer(fault, self.0.store.renew(lease, duration)).await
     }
 
     async fn complete(
