@@ -97,6 +97,23 @@ async fn a_reservation_made_unheard_before_the_store_refused_is_given_back() {
     assert!(call(&idem).run(provider.action(MS)).await.unwrap().recorded);
 }
 
+// To find out whether a reservation was made is not to take over what another left.
+#[tokio::test(start_paused = true)]
+async fn a_doubt_is_resolved_without_a_takeover() {
+    let store = Faulty::new();
+    let dead = rival(SEC);
+    let _ = store.store().reserve(&dead).await.unwrap();
+    sleep(2 * SEC).await;
+    let idem = coordinator(store.clone()).store_budget(hasty());
+    let idem = idem.on_store_failure(OnStoreFailure::Refuse).build().unwrap();
+    store.always(Verb::Reserve, Fault::Hangs);
+    assert!(call(&idem).run(Provider::default().action(MS)).await.is_err());
+    store.heal();
+    sleep(2 * SEC).await;
+    let number = call(&idem).run(|attempt| async move { Ok::<_, String>(attempt.number()) });
+    assert_eq!(number.await.unwrap().value, 2);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_store_that_certainly_took_nothing_is_not_asked_to_release_it() {
     let store = Faulty::new();
