@@ -315,8 +315,13 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
     let (result, envelope) = match finished {
         Ok(Finished::Value(value, envelope)) => (Ok(value), envelope),
         Ok(Finished::Kept(error, envelope)) => (Err(error), envelope),
-        Ok(Finished::NoEffect(error)) => {
-            shore.finish(request, |_| release(started, heartbeat)).await?;
+        Ok(Finished::NoEffect { error, in_doubt }) => {
+            if in_doubt {
+                // What is known of this attempt says nothing of the one it took over from.
+                shore.finish(request, |_| give_up(started, heartbeat)).await?;
+            } else {
+                shore.finish(request, |_| release(started, heartbeat)).await?;
+            }
             return Err(RunError::Action { error, effect: Effect::None, replayed: false });
         }
         Ok(Finished::Unknown(error)) => {
