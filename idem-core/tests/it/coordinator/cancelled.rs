@@ -9,7 +9,9 @@ use idem_core::{Abandoned, Coordinator, Store, Verdict};
 use idem_memory::MemoryStore;
 use tokio::time::{sleep, timeout};
 
-use super::support::{Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, rival, settle};
+use super::support::{
+    Faulty, MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, rival, settle,
+};
 
 /// Polls the future so many times, letting time pass in between, and drops it. `true` if it was
 /// done before.
@@ -28,9 +30,9 @@ async fn drop_after<F: Future>(polls: usize, future: F) -> bool {
 
 /// A store in which every call takes a moment, so that there are many points to leave at.
 fn slow() -> Faulty {
-    let store = Faulty::new();
+    let store = faulty();
     for verb in [Verb::Reserve, Verb::Renew, Verb::Complete, Verb::Release] {
-        store.always(verb, Fault::Late(2 * MS));
+        store.always(verb, Trouble::Late(2 * MS));
     }
     store
 }

@@ -6,8 +6,8 @@ use idem_memory::MemoryStore;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{
-    Events, Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint, hasty, key,
-    rival,
+    Events, FULL, MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator, faulty,
+    fingerprint, hasty, key, rival,
 };
 use idem_core::{Attempt, InFlight, Lease, NotKept, Store, Verdict};
 
@@ -15,8 +15,8 @@ use idem_core::{Attempt, InFlight, Lease, NotKept, Store, Verdict};
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_to_any_verb_costs_one_more_try_and_nothing_else() {
     for verb in [Verb::Reserve, Verb::Complete] {
-        for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs, Fault::Late(SEC)] {
-            let store = Faulty::new();
+        for fault in [Trouble::NotApplied, Trouble::ReplyLost, Trouble::Hangs, Trouble::Late(SEC)] {
+            let store = faulty();
             let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
             let provider = Provider::default();
             store.next(verb, fault);
@@ -33,8 +33,8 @@ async fn a_lost_answer_to_any_verb_costs_one_more_try_and_nothing_else() {
 // C25, C134
 #[tokio::test(start_paused = true)]
 async fn a_result_that_cannot_be_recorded_is_given_and_recorded_later() {
-    for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs, Fault::Permission] {
-        let (store, events) = (Faulty::new(), Events::default());
+    for fault in [Trouble::NotApplied, Trouble::ReplyLost, Trouble::Hangs, PERMISSION] {
+        let (store, events) = (faulty(), Events::default());
         let idem = coordinator(store.clone())
             .store_budget(hasty())
             .observe(events.observer())
@@ -49,7 +49,7 @@ async fn a_result_that_cannot_be_recorded_is_given_and_recorded_later() {
         sleep(10 * SEC).await;
         let rival = rival(SEC);
         let seen = store.store().reserve(&rival).await.unwrap().verdict(&rival).unwrap();
-        if fault != Fault::ReplyLost {
+        if fault != Trouble::ReplyLost {
             assert!(matches!(seen, Verdict::InProgress { .. }), "{fault:?}: {seen:?}");
         }
         // And this process knows the answer.
@@ -66,14 +66,14 @@ async fn a_result_that_cannot_be_recorded_is_given_and_recorded_later() {
 
 #[tokio::test(start_paused = true)]
 async fn recording_is_given_up_in_the_end_and_said_so() {
-    let (store, events) = (Faulty::new(), Events::default());
+    let (store, events) = (faulty(), Events::default());
     let idem = coordinator(store.clone())
         .store_budget(hasty())
         .record_for(60 * SEC)
         .observe(events.observer())
         .build()
         .unwrap();
-    store.always(Verb::Complete, Fault::NotApplied);
+    store.always(Verb::Complete, Trouble::NotApplied);
     call(&idem).run(Provider::default().action(MS)).await.unwrap();
     sleep(70 * SEC).await;
     assert_eq!(events.count("not_recorded"), 1);
@@ -172,10 +172,10 @@ async fn a_late_result_does_not_touch_another_requests_record() {
 
 #[tokio::test(start_paused = true)]
 async fn a_response_that_is_not_kept_is_reported_also_if_it_is_recorded_late() {
-    let (store, events) = (Faulty::new(), Events::default());
+    let (store, events) = (faulty(), Events::default());
     let idem = coordinator(store.clone()).store_budget(hasty()).observe(events.observer());
     let idem = idem.build().unwrap();
-    store.always(Verb::Complete, Fault::Full);
+    store.always(Verb::Complete, FULL);
     let outcome = call(&idem).run(Provider::default().action(MS)).await.unwrap();
     assert_eq!((outcome.recorded, outcome.not_kept), (false, Some(NotKept::NoRoom)));
     store.heal();
@@ -187,10 +187,10 @@ async fn a_response_that_is_not_kept_is_reported_also_if_it_is_recorded_late() {
 // C36: recorded first, answered then: a retry on the heels of the answer finds it.
 #[tokio::test(start_paused = true)]
 async fn a_result_is_in_the_store_before_its_answer_is_given() {
-    let store = Faulty::new();
+    let store = faulty();
     let process = || coordinator(store.clone()).in_flight(InFlight::Reject).build().unwrap();
     let (first, second) = (process(), process());
-    store.always(Verb::Complete, Fault::Late(100 * MS));
+    store.always(Verb::Complete, Trouble::Late(100 * MS));
     let provider = Provider::default();
     assert!(call(&first).run(provider.action(MS)).await.unwrap().recorded);
     assert!(call(&second).run(provider.action(MS)).await.unwrap().replayed);
@@ -200,7 +200,7 @@ async fn a_result_is_in_the_store_before_its_answer_is_given() {
 // changes nothing for the next.
 #[tokio::test(start_paused = true)]
 async fn a_completed_record_still_knows_its_request() {
-    let store = Faulty::new();
+    let store = faulty();
     let provider = Provider::default();
     let first = coordinator(store.clone()).build().unwrap();
     call(&first).run(provider.action(MS)).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_completed_record_still_knows_its_request() {
 // C106, C140: the window is the retention, and it counts from the completion.
 #[tokio::test(start_paused = true)]
 async fn a_result_is_kept_for_its_retention_from_its_completion() {
-    let idem = coordinator(Faulty::new()).retention(60 * SEC).build().unwrap();
+    let idem = coordinator(faulty()).retention(60 * SEC).build().unwrap();
     let provider = Provider::default();
     call(&idem).run(provider.action(59 * SEC)).await.unwrap();
     sleep(59 * SEC).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use idem_memory::MemoryStore;
 use tokio::time::{sleep, timeout};
 
-use super::support::{Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, hasty, settle};
+use super::support::{MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, settle};
 
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_actions_whose_callers_have_left() {
@@ -59,9 +59,9 @@ async fn draining_waits_for_a_call_that_has_just_begun() {
 
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_results_on_their_way_into_the_store() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-    store.always(Verb::Complete, Fault::NotApplied);
+    store.always(Verb::Complete, Trouble::NotApplied);
     assert!(!call(&idem).run(Provider::default().action(MS)).await.unwrap().recorded);
     let draining = tokio::spawn({
         let idem = idem.clone();

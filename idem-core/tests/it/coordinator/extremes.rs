@@ -6,7 +6,7 @@ use idem_core::{InFlight, Store, StoreBudget};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{
-    Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, hasty, rival, settle,
+    Faulty, MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, rival, settle,
 };
 
 const FOREVER: Duration = Duration::MAX;
@@ -26,11 +26,11 @@ fn endless(store: Faulty) -> idem_core::Coordinator {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_durations_wait_and_do_not_overflow() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = endless(store.clone());
     let holder = rival(30 * SEC);
     let _ = store.store().reserve(&holder).await.unwrap();
-    store.always(Verb::Watch, Fault::NotApplied);
+    store.always(Verb::Watch, Trouble::NotApplied);
     let provider = Provider::default();
     // Waits out the other's lease, and then runs for longer than its own.
     let outcome = call(&idem).run(provider.action(100 * SEC)).await.unwrap();
@@ -40,14 +40,14 @@ async fn the_longest_durations_wait_and_do_not_overflow() {
 
 #[tokio::test(start_paused = true)]
 async fn as_many_tries_as_there_are_numbers_end_with_the_total() {
-    let store = Faulty::new();
+    let store = faulty();
     let budget = StoreBudget::default().total(2 * SEC).tries(u32::MAX).breaker(u32::MAX, FOREVER);
     let idem = coordinator(store.clone())
         .store_budget(budget)
         .on_store_failure(idem_core::OnStoreFailure::Refuse)
         .build()
         .unwrap();
-    for fault in [Fault::NotApplied, Fault::Hangs] {
+    for fault in [Trouble::NotApplied, Trouble::Hangs] {
         store.heal();
         store.down(fault);
         let asked = Instant::now();
@@ -58,7 +58,7 @@ async fn as_many_tries_as_there_are_numbers_end_with_the_total() {
 
 #[tokio::test(start_paused = true)]
 async fn the_shortest_durations_give_up_at_once_and_lose_nothing_that_was_given() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone())
         .store_budget(hasty().per_try(3 * MS))
         .in_flight(InFlight::Wait { at_most: Duration::ZERO })
@@ -80,7 +80,7 @@ async fn the_shortest_durations_give_up_at_once_and_lose_nothing_that_was_given(
     assert_eq!(second.unwrap_err().code(), "in_progress");
     assert_eq!(running.await.unwrap().unwrap().value, "ch_1");
     // No time to record a result later: it is given, and that is all.
-    store.always(Verb::Complete, Fault::NotApplied);
+    store.always(Verb::Complete, Trouble::NotApplied);
     let unrecorded = idem.operation("lost").key("k").without_fingerprint();
     let unrecorded = unrecorded.run(Provider::default().action(MS)).await.unwrap();
     assert!(!unrecorded.recorded);
@@ -90,7 +90,7 @@ async fn the_shortest_durations_give_up_at_once_and_lose_nothing_that_was_given(
 // The shortest lease, under a budget that fits in it, is kept by its heartbeat.
 #[tokio::test(start_paused = true)]
 async fn the_shortest_lease_is_kept_alive() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem =
         coordinator(store.clone()).store_budget(hasty().per_try(3 * MS)).lease(10 * MS).build();
     let idem = idem.unwrap();

@@ -7,24 +7,25 @@ use idem_memory::MemoryStore;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{
-    Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint, hasty, rival,
+    MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator, faulty, fingerprint, hasty,
+    rival,
 };
 
 // C103: at most once, closed, and the answer to every reserve lost: nothing ran, so nothing may be
 // left that an operator has to resolve.
 #[tokio::test(start_paused = true)]
 async fn a_refused_call_whose_reservation_was_made_unheard_leaves_none() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone())
         .store_budget(hasty())
         .on_store_failure(OnStoreFailure::Refuse)
         .abandoned(Abandoned::Refuse)
         .build()
         .unwrap();
-    store.always(Verb::Reserve, Fault::ReplyLost);
+    store.always(Verb::Reserve, Trouble::ReplyLost);
     // The release that follows fails at first, too.
-    store.next(Verb::Release, Fault::NotApplied);
-    store.next(Verb::Release, Fault::NotApplied);
+    store.next(Verb::Release, Trouble::NotApplied);
+    store.next(Verb::Release, Trouble::NotApplied);
     let provider = Provider::default();
     assert_eq!(call(&idem).run(provider.action(MS)).await.unwrap_err().code(), "store_unavailable");
     store.heal();
@@ -36,7 +37,7 @@ async fn a_refused_call_whose_reservation_was_made_unheard_leaves_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiter_that_gives_up_leaves_no_reservation_made_unheard() {
-    let store = Faulty::new();
+    let store = faulty();
     let holder = rival(30 * SEC);
     let verdict = store.store().reserve(&holder).await.unwrap().verdict(&holder).unwrap();
     let Verdict::Acquired { lease, .. } = verdict else { panic!("{verdict:?}") };
@@ -49,12 +50,12 @@ async fn a_waiter_that_gives_up_leaves_no_reservation_made_unheard() {
     let provider = Provider::default();
     let waiter = tokio::spawn(call(&idem).run(provider.action(MS)));
     sleep(SEC).await;
-    store.always(Verb::Reserve, Fault::ReplyLost);
+    store.always(Verb::Reserve, Trouble::ReplyLost);
     store.store().release(&lease).await.unwrap();
     sleep(SEC).await;
     // A later failure that is certain does not make the earlier one certain.
     store.heal();
-    store.always(Verb::Reserve, Fault::NotApplied);
+    store.always(Verb::Reserve, Trouble::NotApplied);
     assert_eq!(waiter.await.unwrap().unwrap_err().code(), "in_progress");
     store.heal();
     sleep(2 * SEC).await;
@@ -64,11 +65,11 @@ async fn a_waiter_that_gives_up_leaves_no_reservation_made_unheard() {
 // A takeover that never began knows nothing of the attempt before: its key stays abandoned.
 #[tokio::test(start_paused = true)]
 async fn a_takeover_that_never_began_does_not_forget_the_attempt_before() {
-    let store = Faulty::new();
+    let store = faulty();
     let dead = rival(SEC);
     let _ = store.store().reserve(&dead).await.unwrap();
     sleep(2 * SEC).await;
-    store.next(Verb::Reserve, Fault::Late(50 * MS));
+    store.next(Verb::Reserve, Trouble::Late(50 * MS));
     let idem = coordinator(store.clone()).build().unwrap();
     assert!(timeout(10 * MS, call(&idem).run(Provider::default().action(MS))).await.is_err());
     sleep(SEC).await;
@@ -81,15 +82,15 @@ async fn a_takeover_that_never_began_does_not_forget_the_attempt_before() {
 // An answer that is lost before the store refuses is as much a doubt as one lost at the end.
 #[tokio::test(start_paused = true)]
 async fn a_reservation_made_unheard_before_the_store_refused_is_given_back() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone())
         .store_budget(hasty())
         .on_store_failure(OnStoreFailure::Refuse)
         .abandoned(Abandoned::Refuse)
         .build()
         .unwrap();
-    store.next(Verb::Reserve, Fault::ReplyLost);
-    store.next(Verb::Reserve, Fault::Permission);
+    store.next(Verb::Reserve, Trouble::ReplyLost);
+    store.next(Verb::Reserve, PERMISSION);
     let provider = Provider::default();
     let refused = call(&idem).run(provider.action(MS)).await.unwrap_err();
     assert_eq!(refused.code(), "store_refused_permission");
@@ -100,13 +101,13 @@ async fn a_reservation_made_unheard_before_the_store_refused_is_given_back() {
 // To find out whether a reservation was made is not to take over what another left.
 #[tokio::test(start_paused = true)]
 async fn a_doubt_is_resolved_without_a_takeover() {
-    let store = Faulty::new();
+    let store = faulty();
     let dead = rival(SEC);
     let _ = store.store().reserve(&dead).await.unwrap();
     sleep(2 * SEC).await;
     let idem = coordinator(store.clone()).store_budget(hasty());
     let idem = idem.on_store_failure(OnStoreFailure::Refuse).build().unwrap();
-    store.always(Verb::Reserve, Fault::Hangs);
+    store.always(Verb::Reserve, Trouble::Hangs);
     assert!(call(&idem).run(Provider::default().action(MS)).await.is_err());
     store.heal();
     sleep(2 * SEC).await;
@@ -116,9 +117,9 @@ async fn a_doubt_is_resolved_without_a_takeover() {
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_certainly_took_nothing_is_not_asked_to_release_it() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     let failed = call(&idem).run(|_| async { Err::<String, _>("502".to_owned()) }).await;
     assert_eq!(failed.unwrap_err().code(), "action_failed");
     sleep(SEC).await;
@@ -148,8 +149,8 @@ fn a_runtime_that_is_shut_down_leaves_a_lease_at_most() {
 
 #[tokio::test(start_paused = true)]
 async fn a_key_given_back_is_free_at_once() {
-    let store = Faulty::new();
-    store.next(Verb::Reserve, Fault::Late(50 * MS));
+    let store = faulty();
+    store.next(Verb::Reserve, Trouble::Late(50 * MS));
     let idem = coordinator(store.clone()).build().unwrap();
     let provider = Provider::default();
     assert!(timeout(10 * MS, call(&idem).run(provider.action(MS))).await.is_err());

@@ -4,8 +4,8 @@ use idem_core::{Abandoned, Call, Coordinator, InFlight, OnStoreFailure, Operatio
 use tokio::time::{Instant, sleep};
 
 use super::support::{
-    Charged, Events, Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint, hasty,
-    rival, settle,
+    Charged, Events, Faulty, MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator,
+    faulty, fingerprint, hasty, rival, settle,
 };
 
 fn with(idem: &Coordinator, change: impl Fn(Operation) -> Operation) -> Call {
@@ -20,11 +20,11 @@ fn open(store: &Faulty) -> Coordinator {
 #[tokio::test(start_paused = true)]
 async fn one_process_runs_once_although_the_store_fails_one_call_and_grants_another() {
     for second_fails in [false, true] {
-        let store = Faulty::new();
+        let store = faulty();
         let idem = open(&store);
         let (provider, second) = (Provider::default(), Provider::default());
-        store.next(Verb::Reserve, Fault::Late(50 * MS));
-        store.next(Verb::Reserve, Fault::Permission);
+        store.next(Verb::Reserve, Trouble::Late(50 * MS));
+        store.next(Verb::Reserve, PERMISSION);
         let granted = tokio::spawn(call(&idem).run(provider.action(SEC)));
         settle().await;
         let unprotected = with(&idem, |op| op.in_flight(InFlight::Reject)).run({
@@ -52,10 +52,10 @@ async fn one_process_runs_once_although_the_store_fails_one_call_and_grants_anot
 // C8: another request under a key that runs unprotected here is a mismatch, whatever the store says.
 #[tokio::test(start_paused = true)]
 async fn a_key_that_runs_unprotected_is_not_granted_to_another_request() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = open(&store);
     let provider = Provider::default();
-    store.next(Verb::Reserve, Fault::Permission);
+    store.next(Verb::Reserve, PERMISSION);
     let first = tokio::spawn(call(&idem).run(provider.action(SEC)));
     settle().await;
     let other = idem.operation("charge").key("k").fingerprint(fingerprint(2));
@@ -66,10 +66,10 @@ async fn a_key_that_runs_unprotected_is_not_granted_to_another_request() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_an_unprotected_run_that_fails_runs_next() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = open(&store);
-    store.down(Fault::NotApplied);
-    store.next(Verb::Reserve, Fault::Hangs);
+    store.down(Trouble::NotApplied);
+    store.next(Verb::Reserve, Trouble::Hangs);
     let provider = Provider::default();
     // Still asking the store when the second has begun.
     let patient = tokio::spawn(call(&idem).run(provider.action(MS)));
@@ -85,9 +85,9 @@ async fn who_waits_for_an_unprotected_run_that_fails_runs_next() {
 // C96: the answer, and not "in progress", out of this process's memory.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_the_store_does_not_have_yet_says_so_to_everybody() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = open(&store);
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     let provider = Provider::default();
     assert!(!call(&idem).run(provider.action(MS)).await.unwrap().recorded);
     for in_flight in [InFlight::Wait { at_most: SEC }, InFlight::Reject, InFlight::Run] {
@@ -104,7 +104,7 @@ async fn an_answer_that_the_store_does_not_have_yet_says_so_to_everybody() {
 // What one call refuses, another may do: a policy is the call's own.
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_may_take_over_does_although_its_leader_may_not() {
-    let store = Faulty::new();
+    let store = faulty();
     let dead = rival(SEC);
     let _ = store.store().reserve(&dead).await.unwrap();
     let idem = open(&store);
@@ -122,9 +122,9 @@ async fn a_follower_that_may_take_over_does_although_its_leader_may_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_that_would_rather_run_than_be_refused_runs() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = open(&store);
-    store.down(Fault::Hangs);
+    store.down(Trouble::Hangs);
     let provider = Provider::default();
     let closed = with(&idem, |op| op.on_store_failure(OnStoreFailure::Refuse));
     let closed = tokio::spawn(closed.run(provider.action(MS)));
@@ -140,7 +140,7 @@ async fn a_follower_that_would_rather_run_than_be_refused_runs() {
 // A call that runs whoever else does is nobody's leader: those who wait follow the holder.
 #[tokio::test(start_paused = true)]
 async fn who_waits_is_not_held_up_by_a_call_that_runs_beside_the_holder() {
-    let store = Faulty::new();
+    let store = faulty();
     let (here, elsewhere) = (open(&store), open(&store));
     let provider = Provider::default();
     let holder = tokio::spawn(call(&elsewhere).run(provider.action(SEC)));
@@ -158,9 +158,9 @@ async fn who_waits_is_not_held_up_by_a_call_that_runs_beside_the_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_whoever_else_does_also_runs_without_the_store() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = open(&store);
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     let provider = Provider::default();
     let first = tokio::spawn(call(&idem).run(provider.action(SEC)));
     sleep(SEC / 2).await;
@@ -173,11 +173,11 @@ async fn a_call_that_runs_whoever_else_does_also_runs_without_the_store() {
 // Whoever is refused is counted, whether it asked the store itself or followed one who did.
 #[tokio::test(start_paused = true)]
 async fn every_refused_call_is_one_event() {
-    let (store, events) = (Faulty::new(), Events::default());
+    let (store, events) = (faulty(), Events::default());
     let idem = coordinator(store.clone()).observe(events.observer()).build().unwrap();
     let provider = Provider::default();
     call(&idem).run(provider.action(MS)).await.unwrap();
-    store.always(Verb::Reserve, Fault::Late(MS));
+    store.always(Verb::Reserve, Trouble::Late(MS));
     let others: Vec<_> = (0..10)
         .map(|_| {
             let other = idem.operation("charge").key("k").fingerprint(fingerprint(2));
@@ -192,7 +192,7 @@ async fn every_refused_call_is_one_event() {
 
 #[tokio::test(start_paused = true)]
 async fn a_follower_is_told_what_is_left_of_the_renewed_lease() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store).lease(3 * SEC).build().unwrap();
     let slow = tokio::spawn(call(&idem).run(Provider::default().action(60 * SEC)));
     settle().await;

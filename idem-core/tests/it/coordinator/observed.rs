@@ -7,7 +7,7 @@ use idem_memory::MemoryStore;
 #[cfg(feature = "tracing")]
 use tracing_core::span::Current;
 
-use super::support::{Fault, Faulty, MS, Provider, call, coordinator, fingerprint, hasty};
+use super::support::{MS, Provider, Trouble, call, coordinator, faulty, fingerprint, hasty};
 
 #[tokio::test(start_paused = true)]
 async fn no_event_and_no_error_shows_a_keys_text() {
@@ -19,13 +19,13 @@ async fn no_event_and_no_error_shows_a_keys_text() {
             writeln!(seen.lock().unwrap(), "{event:?}").unwrap();
         }
     };
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).observe(observer).build().unwrap();
     let secret = "4929-1234-5678-9012";
     let call = |of| idem.operation("charge").tenant("t").key(secret).fingerprint(fingerprint(of));
     call(1).run(Provider::default().action(MS)).await.unwrap();
     let mismatch = call(2).run(Provider::default().action(MS)).await.unwrap_err();
-    store.down(Fault::Corrupt);
+    store.down(Trouble::Corrupt);
     let corrupt = call(1).run(Provider::default().action(MS)).await.unwrap_err();
     let all = format!("{} {mismatch} {mismatch:?} {corrupt} {corrupt:?}", seen.lock().unwrap());
     assert!(all.contains("charge#"), "{all}");
@@ -72,11 +72,11 @@ async fn the_action_and_the_recording_are_in_the_callers_span() {
     use super::support::{Events, SEC, Verb};
     use tracing::Instrument;
 
-    let (lines, events, store) = (Lines::default(), Events::default(), Faulty::new());
+    let (lines, events, store) = (Lines::default(), Events::default(), faulty());
     let _default = lines.listen().await;
     let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC);
     let idem = idem.observe(events.observer()).build().unwrap();
-    store.always(Verb::Complete, Fault::NotApplied);
+    store.always(Verb::Complete, Trouble::NotApplied);
     let charged = call(&idem).run(|_| async {
         tokio::time::sleep(SEC / 2).await;
         tracing::info!("charging");
@@ -84,7 +84,7 @@ async fn the_action_and_the_recording_are_in_the_callers_span() {
     });
     charged.instrument(tracing::info_span!("request")).await.unwrap();
     // The renewals and the retries go on when the caller has its answer.
-    store.always(super::support::Verb::Renew, Fault::Hangs);
+    store.always(super::support::Verb::Renew, Trouble::Hangs);
     tokio::time::sleep(5 * SEC).await;
     store.heal();
     tokio::time::sleep(10 * SEC).await;

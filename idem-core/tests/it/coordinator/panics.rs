@@ -11,7 +11,7 @@ use idem_core::{
 use idem_memory::MemoryStore;
 use tokio::time::sleep;
 
-use super::support::{Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, hasty, rival};
+use super::support::{MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, rival};
 
 /// Panics where it is told to.
 struct Fragile {
@@ -107,9 +107,9 @@ async fn an_observer_that_panics_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_panics_is_a_store_that_fails() {
     for verb in [Verb::Reserve, Verb::Complete, Verb::Watch] {
-        let store = Faulty::new();
+        let store = faulty();
         let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-        store.always(verb, Fault::Panics);
+        store.always(verb, Trouble::Panics);
         let provider = Provider::default();
         let outcome = call(&idem).run(provider.action(MS)).await.unwrap();
         assert_eq!(outcome.recorded, verb == Verb::Watch, "{verb:?}");
@@ -118,10 +118,10 @@ async fn a_store_that_panics_is_a_store_that_fails() {
         let elsewhere = coordinator(store).build().unwrap();
         assert!(call(&elsewhere).run(provider.action(MS)).await.unwrap().replayed, "{verb:?}");
     }
-    let store = Faulty::new();
+    let store = faulty();
     let closed = coordinator(store.clone()).on_store_failure(OnStoreFailure::Refuse);
     let closed = closed.build().unwrap();
-    store.always(Verb::Reserve, Fault::Panics);
+    store.always(Verb::Reserve, Trouble::Panics);
     let refused = call(&closed).run(Provider::default().action(MS)).await.unwrap_err();
     assert!(matches!(refused.call(), Some(CallError::Store { .. })), "{refused:?}");
 }
@@ -129,9 +129,9 @@ async fn a_store_that_panics_is_a_store_that_fails() {
 // C20: the loss of a lease is told although the renewal panicked.
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_panics_does_not_hide_that_the_lease_is_lost() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).lease(3 * SEC).build().unwrap();
-    store.always(Verb::Renew, Fault::Panics);
+    store.always(Verb::Renew, Trouble::Panics);
     let told = call(&idem).run(|attempt| async move {
         attempt.lost().await;
         Ok::<_, String>(attempt.is_lost())

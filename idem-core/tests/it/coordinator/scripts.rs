@@ -15,7 +15,9 @@ use idem_core::{
 use proptest::prelude::*;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::support::{Charged, Events, Fault, Faulty, MS, SEC, Verb, fingerprint, hasty, key};
+use super::support::{
+    Charged, Events, FULL, MS, PERMISSION, SEC, Trouble, Verb, faulty, fingerprint, hasty, key,
+};
 
 const LEASE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -43,7 +45,7 @@ struct Caller {
 #[derive(Clone, Debug)]
 enum Act {
     Call(Caller),
-    Break(Vec<Verb>, Fault),
+    Break(Vec<Verb>, Trouble),
     Heal,
     /// The store forgets the key.
     Evict,
@@ -86,13 +88,13 @@ fn caller() -> impl Strategy<Value = Act> {
 fn fault() -> impl Strategy<Value = Act> {
     let verbs = [Verb::Reserve, Verb::Renew, Verb::Complete, Verb::Release, Verb::Watch];
     let fault = prop_oneof![
-        Just(Fault::NotApplied),
-        Just(Fault::ReplyLost),
-        Just(Fault::Hangs),
-        Just(Fault::Late(50 * MS)),
-        Just(Fault::Late(200 * MS)),
-        Just(Fault::Full),
-        Just(Fault::Permission),
+        Just(Trouble::NotApplied),
+        Just(Trouble::ReplyLost),
+        Just(Trouble::Hangs),
+        Just(Trouble::Late(50 * MS)),
+        Just(Trouble::Late(200 * MS)),
+        Just(FULL),
+        Just(PERMISSION),
     ];
     (prop::sample::subsequence(verbs.to_vec(), 1..=5), fault)
         .prop_map(|(verbs, fault)| Act::Break(verbs, fault))
@@ -162,7 +164,7 @@ struct Played {
 }
 
 async fn play(script: &Script) -> Played {
-    let (store, events, world) = (Faulty::new(), Events::default(), World::default());
+    let (store, events, world) = (faulty(), Events::default(), World::default());
     let process = || {
         Coordinator::builder(store.clone())
             .store_budget(hasty())
