@@ -25,7 +25,6 @@ use super::recording::{Recorded, give_up, record, release};
 use super::replaying::{Reading, read};
 use super::ticket::{Started, Ticket};
 use super::work::{Finished, Work};
-use crate::envelope::CodecId;
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, KeyError};
 
@@ -171,7 +170,7 @@ impl<C, X, P> Call<C, X, P> {
         }
         policy.check(engine.store.budget())?;
         let codec_id = codec.id();
-        if codec_id != CodecId::JSON && !CodecId::USERS.contains(&codec_id.0) {
+        if !codec_id.is_given() {
             return Err(Invalid::Codec(codec_id.0).into());
         }
         let key = key.map_err(Invalid::Key)?;
@@ -302,9 +301,9 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
 ) -> Result<Outcome<T>, RunError<E>> {
     let request = reading.request;
     let key = &request.key;
-    let (result, envelope) = match finished {
-        Ok(Finished::Value(value, envelope)) => (Ok(value), envelope),
-        Ok(Finished::Kept(error, envelope)) => (Err(error), envelope),
+    let (result, envelope, retention) = match finished {
+        Ok(Finished::Value(value, envelope, retention)) => (Ok(value), envelope, retention),
+        Ok(Finished::Kept(error, envelope)) => (Err(error), envelope, None),
         Ok(Finished::NoEffect(error)) => {
             shore.finish(request, |_| release(started, heartbeat)).await?;
             return Err(RunError::Action { error, effect: Effect::None, replayed: false });
@@ -324,8 +323,10 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
             return Err(CallError::Panicked { key: key.clone(), message }.into());
         }
     };
-    let recorded =
-        shore.finish(request, |caller| record(started, envelope, heartbeat, caller)).await?;
+    let retention = retention.unwrap_or(request.policy.retention);
+    let recorded = shore
+        .finish(request, |caller| record(started, envelope, retention, heartbeat, caller))
+        .await?;
     match recorded {
         Recorded::Theirs(answer) => read(reading, &answer).await,
         Recorded::Elsewhere(error) => Err(error.into()),

@@ -58,6 +58,7 @@ struct Recorder {
     /// `None` once it is known to be lost, or was never held.
     lease: Option<Lease>,
     payload: Bytes,
+    retention: Duration,
     not_kept: Option<NotKept>,
     is_error: bool,
 }
@@ -66,6 +67,7 @@ struct Recorder {
 pub(super) async fn record(
     started: Started,
     envelope: Envelope,
+    retention: Duration,
     heartbeat: Option<Heartbeat>,
     caller: Caller,
 ) -> Recorded {
@@ -80,7 +82,7 @@ pub(super) async fn record(
         body => (None, matches!(body, Body::Error(_))),
     };
     let payload = envelope.encode();
-    let recorder = Recorder { request, attempt, lease, payload, not_kept, is_error };
+    let recorder = Recorder { request, attempt, lease, payload, retention, not_kept, is_error };
     recorder.record(flight, heartbeat, was_leased, caller).await
 }
 
@@ -161,8 +163,8 @@ impl Recorder {
                     None => return Ok(()),
                 },
             };
-            let Request { engine, policy, .. } = &*self.request;
-            let done = engine.store.complete(&lease, &self.payload, policy.retention).await;
+            let store = &self.request.engine.store;
+            let done = store.complete(&lease, &self.payload, self.retention).await;
             match done {
                 Ok(()) => return Ok(()),
                 Err(StoreError::LeaseLost) => self.request.tell(Transition::LeaseLost),
