@@ -105,6 +105,19 @@ impl FingerprintParts {
         Self { key: Some(key), ..self }
     }
 
+    /// What counts, for people.
+    pub(crate) fn names(&self) -> String {
+        if self.rule.is_some() {
+            return "method, path and what else defines this operation".to_owned();
+        }
+        let mut names = vec!["method", "path"];
+        names.extend(self.query.then_some("query"));
+        names.extend(self.headers.iter().map(HeaderName::as_str));
+        names.extend((self.body != BodyPart::Ignored).then_some("body"));
+        let last = names.pop().unwrap_or_default();
+        format!("{} and {last}", names.join(", "))
+    }
+
     pub(crate) fn of(&self, request: &Parts, body: &Bytes) -> Result<Fingerprint, BoxError> {
         if let Some(rule) = &self.rule {
             return rule(request, body);

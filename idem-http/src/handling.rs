@@ -91,16 +91,17 @@ impl<S> Handling<S> {
             .fingerprint(fingerprint)
             .codec(HttpCodec(Arc::clone(&config)))
             .errors(ByDisposition);
+        let for_action = Arc::clone(&config);
         let action = move |attempt: RunningAttempt| async move {
             let mut request = Request::from_parts(parts, Body::whole(body));
             request.extensions_mut().insert(attempt);
             let response = inner.call(request).await.map_err(Unanswered::Failed)?;
-            Answer::of(response, &config).await
+            Answer::of(response, &for_action).await
         };
         match call.run(action).await {
             Ok(outcome) => Ok((outcome.value, outcome.replayed)),
             Err(RunError::Action { error, .. }) => Err(Ended::Unanswered(error)),
-            Err(RunError::Call(error)) => Err(Ended::Refused(error.into())),
+            Err(RunError::Call(error)) => Err(Problem::of(&error, &config.fingerprint).into()),
         }
     }
 }

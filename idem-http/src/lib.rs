@@ -8,6 +8,9 @@ mod builder;
 mod codec;
 mod collect;
 mod config;
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../COOKBOOK.md")]
+pub mod cookbook {}
 mod disposition;
 mod fingerprint;
 mod future;

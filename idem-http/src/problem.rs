@@ -6,6 +6,7 @@ use http::StatusCode;
 use idem_core::{CallError, NotKept, StoreError};
 use thiserror::Error;
 
+use crate::fingerprint::FingerprintParts;
 use crate::key::BadKey;
 
 pub(crate) const DEFAULT_BASE: &str = "urn:idem:problem:";
@@ -53,9 +54,12 @@ pub enum Problem {
     },
     /// 422: the key was used with another request.
     #[error(
-        "the idempotency key was used with another request; a retry must have the same method, path, query, content type and body, a new request a new key"
+        "the idempotency key was used with another request: a retry must have the same {parts}, and a new request a new key"
     )]
-    Mismatch,
+    Mismatch {
+        /// The names of what must be the same; their values are told to nobody.
+        parts: String,
+    },
     /// 500: there is a stored response and it cannot be read. The handler does not run.
     #[error("the request was completed, and its stored response cannot be read")]
     Unreadable,
@@ -85,7 +89,7 @@ impl Problem {
             Self::InProgress { .. } | Self::OutcomeUnknown => StatusCode::CONFLICT,
             Self::ResponseNotKept { .. } => StatusCode::GONE,
             Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Mismatch => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Mismatch { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Unreadable | Self::Panicked | Self::Reentrant => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
@@ -106,7 +110,7 @@ impl Problem {
             Self::OutcomeUnknown => "outcome_unknown",
             Self::ResponseNotKept { .. } => "response_not_kept",
             Self::BodyTooLarge { .. } => "body_too_large",
-            Self::Mismatch => "mismatch",
+            Self::Mismatch { .. } => "mismatch",
             Self::Unreadable => "unreadable",
             Self::Panicked => "panicked",
             Self::Reentrant => "reentrant",
@@ -128,7 +132,7 @@ impl Problem {
             Self::OutcomeUnknown => "The outcome of the request is unknown",
             Self::ResponseNotKept { .. } => "The request was completed; its response was not kept",
             Self::BodyTooLarge { .. } => "The request body is too large",
-            Self::Mismatch => "Idempotency-Key is already used",
+            Self::Mismatch { .. } => "Idempotency-Key is already used",
             Self::Unreadable => "The stored response cannot be read",
             Self::Panicked => "The request failed",
             Self::Reentrant => "The request was made inside its own handler",
@@ -156,13 +160,16 @@ impl Problem {
     }
 }
 
-impl From<CallError> for Problem {
-    fn from(error: CallError) -> Self {
+impl Problem {
+    /// Why the coordinator has no answer to a request that is known by `parts`.
+    pub(crate) fn of(error: &CallError, parts: &FingerprintParts) -> Self {
         match error {
-            CallError::InProgress { retry_after, .. } => Self::InProgress { retry_after },
-            CallError::Mismatch { .. } => Self::Mismatch,
+            CallError::InProgress { retry_after, .. } => {
+                Self::InProgress { retry_after: *retry_after }
+            }
+            CallError::Mismatch { .. } => Self::Mismatch { parts: parts.names() },
             CallError::OutcomeUnknown { .. } => Self::OutcomeUnknown,
-            CallError::ResponseNotKept { why, .. } => Self::ResponseNotKept { why },
+            CallError::ResponseNotKept { why, .. } => Self::ResponseNotKept { why: *why },
             CallError::ReferenceUnavailable { .. } => Self::ResponseUnavailable,
             CallError::Unreadable { .. }
             | CallError::Store { source: StoreError::Corrupt { .. }, .. } => Self::Unreadable,

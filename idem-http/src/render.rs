@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_document_has_its_members() {
-        let problem = Problem::Mismatch;
+        let problem = Problem::Mismatch { parts: "method and path".to_owned() };
         let response = document(&problem, Form::Json, "https://api.example.com/problems/");
         assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");

@@ -12,6 +12,7 @@ mod build;
 mod cancelled;
 mod capture;
 mod doubles;
+mod example;
 mod fingerprint;
 mod limits;
 mod policy;
