@@ -5,6 +5,8 @@ mod answer;
 pub mod axum;
 mod body;
 mod builder;
+#[cfg(feature = "client")]
+pub mod client;
 mod codec;
 mod collect;
 mod config;

@@ -11,6 +11,7 @@ mod attempt;
 mod build;
 mod cancelled;
 mod capture;
+mod client;
 mod doubles;
 mod example;
 mod fingerprint;
