@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::request::Parts;
 use idem_core::{BoxError, Fingerprint, FingerprintKey};
+use serde::{Serialize, Serializer};
 
 use crate::scope::path;
 
@@ -130,7 +131,7 @@ impl FingerprintParts {
         }
         for name in &self.headers {
             let values = request.headers.get_all(name).iter();
-            let values: Vec<_> = values.map(http::HeaderValue::as_bytes).collect();
+            let values: Vec<_> = values.map(|value| Raw(value.as_bytes())).collect();
             fields = fields.field(&format!("header {name}"), &values);
         }
         let json = || serde_json::from_slice::<serde_json::Value>(body);
@@ -143,6 +144,15 @@ impl FingerprintParts {
             },
         };
         Ok(fields.finish()?)
+    }
+}
+
+/// Bytes as bytes, where serde would take them for a list of numbers.
+struct Raw<'a>(&'a [u8]);
+
+impl Serialize for Raw<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self.0)
     }
 }
 

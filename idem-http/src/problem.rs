@@ -183,3 +183,48 @@ impl Problem {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_whole_seconds_and_never_none() {
+        for (millis, seconds) in [(0, 1), (1, 1), (1_000, 1), (1_001, 2), (29_999, 30)] {
+            let problem = Problem::InProgress { retry_after: Duration::from_millis(millis) };
+            assert_eq!(problem.retry_after(), Some(Duration::from_secs(seconds)), "{millis} ms");
+        }
+        assert_eq!(Problem::OutcomeUnknown.retry_after(), None);
+    }
+
+    // C141: clients compare these; a change breaks them.
+    #[test]
+    fn codes_and_statuses_stand_still() {
+        let problems = [
+            (Problem::Key(BadKey::Missing), 400, "key_missing"),
+            (Problem::Key(BadKey::Repeated), 400, "key_repeated"),
+            (Problem::Key(BadKey::Empty), 400, "key_empty"),
+            (Problem::Key(BadKey::TooLong), 400, "key_too_long"),
+            (Problem::Key(BadKey::NotQuoted), 400, "key_not_quoted"),
+            (Problem::Key(BadKey::Malformed), 400, "key_malformed"),
+            (Problem::BodyUnreadable, 400, "body_unreadable"),
+            (Problem::NoFingerprint(String::new()), 400, "no_fingerprint"),
+            (Problem::NoPrincipal, 403, "no_principal"),
+            (Problem::InProgress { retry_after: Duration::ZERO }, 409, "in_progress"),
+            (Problem::OutcomeUnknown, 409, "outcome_unknown"),
+            (Problem::ResponseNotKept { why: NotKept::Chosen }, 410, "response_not_kept"),
+            (Problem::BodyTooLarge { limit: 1 }, 413, "body_too_large"),
+            (Problem::Mismatch { parts: String::new() }, 422, "mismatch"),
+            (Problem::Unreadable, 500, "unreadable"),
+            (Problem::Panicked, 500, "panicked"),
+            (Problem::Reentrant, 500, "reentrant"),
+            (Problem::StoreUnavailable, 503, "store_unavailable"),
+            (Problem::ResponseUnavailable, 503, "response_unavailable"),
+            (Problem::ShuttingDown, 503, "shutting_down"),
+        ];
+        for (problem, status, code) in problems {
+            assert_eq!((problem.status().as_u16(), problem.code()), (status, code));
+            assert!(!problem.title().is_empty() && !problem.to_string().is_empty());
+        }
+    }
+}

@@ -95,3 +95,43 @@ async fn a_plain_service_with_awkward_bodies() {
     let response = service.oneshot(passed).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "xxxxxxxxxx");
 }
+
+/// Has to be asked whether it is ready before each call, as tower's services may require.
+struct Particular {
+    ready: bool,
+}
+
+impl Clone for Particular {
+    fn clone(&self) -> Self {
+        // To be ready is of one service, not of its clones.
+        Self { ready: false }
+    }
+}
+
+impl Service<Request<idem_http::Body<Full<Bytes>>>> for Particular {
+    type Response = Response<Full<Bytes>>;
+    type Error = Infallible;
+    type Future = std::future::Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.ready = true;
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<idem_http::Body<Full<Bytes>>>) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready), "it was not asked");
+        std::future::ready(Ok(Response::new(Full::default())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_service_that_is_called_is_the_one_that_was_ready() {
+    let layer = IdempotencyLayer::builder(operation(Shared::default()), Anonymous).build().unwrap();
+    let mut service = ServiceBuilder::new().layer(layer).service(Particular { ready: false });
+    for key in ["a", "b", "a"] {
+        let request = Request::post("/").header("idempotency-key", key);
+        let request = request.body(Full::<Bytes>::default()).unwrap();
+        let response = service.ready().await.unwrap().call(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+    }
+}
