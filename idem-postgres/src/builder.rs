@@ -1,0 +1,148 @@
+//! What a store is made of.
+
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use idem_core::{Refusal, StoreError};
+use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
+
+use crate::error::of_connecting;
+use crate::hints::Hints;
+use crate::pool::{self, Trouble};
+use crate::schema::{self, Schema};
+use crate::store::PostgresStore;
+use crate::table::{NameError, Table};
+use crate::verbs::Verbs;
+
+/// Configures a [`PostgresStore`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    schema_name: String,
+    table: String,
+    schema: Schema,
+    connections: u32,
+    persistent: bool,
+    hints: bool,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            schema_name: "public".to_owned(),
+            table: "idem_record".to_owned(),
+            schema: Schema::default(),
+            connections: 8,
+            persistent: true,
+            hints: true,
+        }
+    }
+}
+
+impl Builder {
+    /// The schema that the table is in. Default: `public`.
+    ///
+    /// ASCII letters, digits and underscores; anything else is refused at the start.
+    pub fn in_schema(mut self, name: impl Into<String>) -> Self {
+        self.schema_name = name.into();
+        self
+    }
+
+    /// The name of the table. Default: `idem_record`; the version of its schema is kept in
+    /// `idem_record_schema`.
+    ///
+    /// ASCII letters, digits and underscores; anything else is refused at the start.
+    pub fn table(mut self, name: impl Into<String>) -> Self {
+        self.table = name.into();
+        self
+    }
+
+    /// What is done about the tables before the store starts. Default: [`Schema::Migrate`].
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = schema;
+        self
+    }
+
+    /// How many connections the store's own pool may have. Default: 8.
+    ///
+    /// A verb holds one for one round trip, and waiting holds none, so few are enough: 8 are
+    /// thousands of verbs a second. Hints have one more. Without effect on a pool that is given.
+    pub fn max_connections(mut self, connections: u32) -> Self {
+        self.connections = connections.max(1);
+        self
+    }
+
+    /// Whether statements stay prepared on the server. Default: `true`.
+    ///
+    /// `false` behind a pooler that hands out connections by transaction and does not know
+    /// prepared statements, such as pgbouncer before 1.21. Each verb is parsed each time then.
+    pub fn persistent(mut self, persistent: bool) -> Self {
+        self.persistent = persistent;
+        self
+    }
+
+    /// Whether waiting is cut short by `LISTEN` and `NOTIFY`. Default: `true`.
+    ///
+    /// The first wait opens one connection for the whole process. `false` behind a pooler that
+    /// hands out connections by transaction: `LISTEN` seems to succeed there, and nothing ever
+    /// comes. Waiting then polls, which is all that correctness needs.
+    pub fn hints(mut self, hints: bool) -> Self {
+        self.hints = hints;
+        self
+    }
+
+    /// The store, with a small pool of its own.
+    ///
+    /// # Errors
+    /// - [`Refused`](StoreError::Refused) with [`Refusal::Configuration`]: a name or a URL that is
+    ///   none, a server before PostgreSQL 14, a database that is not UTF-8, a table that is not
+    ///   what this version works with. With [`Refusal::Permission`]: a right is missing.
+    /// - [`Unavailable`](StoreError::Unavailable): the server cannot be reached. Not with
+    ///   [`Schema::None`], which sends nothing.
+    ///
+    /// # Cancellation
+    /// The tables were made or were not. Call it again.
+    pub async fn connect(self, url: &str) -> Result<PostgresStore, StoreError> {
+        let options = PgConnectOptions::from_str(url).map_err(of_connecting)?;
+        self.connect_with(options).await
+    }
+
+    /// The same, of options that are no URL.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Cancellation
+    /// As [`connect`](Self::connect).
+    pub async fn connect_with(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
+        let trouble = Trouble::none();
+        let pool = pool::own(options, self.connections, &trouble);
+        self.build(pool, trouble).await
+    }
+
+    /// The store, on a pool of the application's.
+    ///
+    /// # Errors
+    /// As [`connect`](Self::connect).
+    ///
+    /// # Cancellation
+    /// As [`connect`](Self::connect).
+    pub async fn on_pool(self, pool: PgPool) -> Result<PostgresStore, StoreError> {
+        self.build(pool, Trouble::none()).await
+    }
+
+    async fn build(self, pool: PgPool, trouble: Trouble) -> Result<PostgresStore, StoreError> {
+        let table = Table::new(&self.schema_name, &self.table).map_err(refused)?;
+        if self.schema != Schema::None {
+            let mut on = pool.acquire().await.map_err(of_connecting)?;
+            schema::prepare(&mut on, &table, self.schema).await?;
+        }
+        let hints = self.hints.then(|| Hints::new(table.clone(), &pool));
+        let verbs = Arc::new(Verbs::new(table, self.persistent));
+        Ok(PostgresStore { pool, verbs, trouble, hints })
+    }
+}
+
+fn refused(error: NameError) -> StoreError {
+    StoreError::refused(Refusal::Configuration, error)
+}

@@ -1,0 +1,81 @@
+//! Hints that a key may have changed: `LISTEN` on one connection for the whole process.
+//!
+//! Whoever waits holds the key's *bell*, a shared advisory number, for as long as it waits.
+//! Whoever changes the key tries to take the bell alone, until the change is committed. If that
+//! fails, somebody waits (or is just coming), and is told on the table's channel, once the change
+//! is committed. If nobody waits, nothing is sent.
+//!
+//! Whoever comes to wait and cannot have the bell has come while a change is being committed: it
+//! is told to look again as soon as it can.
+
+mod line;
+mod listener;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::stream;
+use idem_core::{Applied, Key, StoreError, Watch};
+use sqlx::PgPool;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use self::line::Line;
+use self::listener::{Command, Listener};
+use crate::table::Table;
+
+/// A handle to the process's listener, which is started by the first to wait.
+#[derive(Clone, Debug)]
+pub(crate) struct Hints(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    line: Line,
+    listener: Mutex<Option<mpsc::UnboundedSender<Command>>>,
+}
+
+impl Hints {
+    /// The hints of a table. The listener connects where the pool does.
+    pub(crate) fn new(table: Table, pool: &PgPool) -> Self {
+        let line = Line::new(table, (*pool.connect_options()).clone());
+        Self(Arc::new(Inner { line, listener: Mutex::new(None) }))
+    }
+
+    pub(crate) async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        let digest = *key.digest();
+        let commands = self.listener();
+        let (reply, told) = oneshot::channel();
+        let gone = || StoreError::unavailable(Applied::No, "the listener has ended");
+        commands.send(Command::Watch { digest, reply }).map_err(|_| gone())?;
+        let Some(hints) = told.await.map_err(|_| gone())?? else { return Ok(Watch::never()) };
+        let waiter = Waiter { hints, digest, commands };
+        Ok(Watch::new(stream::unfold(waiter, |mut waiter| async move {
+            waiter.hints.changed().await.ok()?;
+            Some(((), waiter))
+        })))
+    }
+
+    /// The listener; a new one if the runtime of the last is gone.
+    fn listener(&self) -> mpsc::UnboundedSender<Command> {
+        let mut listener = self.0.listener.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*listener {
+            Some(commands) if !commands.is_closed() => commands.clone(),
+            _ => {
+                let (commands, received) = mpsc::unbounded_channel();
+                tokio::spawn(Listener::new(self.0.line.clone(), received).run());
+                listener.insert(commands).clone()
+            }
+        }
+    }
+}
+
+/// One who waits for a key; dropping it ends the subscription.
+struct Waiter {
+    hints: watch::Receiver<()>,
+    digest: [u8; 32],
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Leave { digest: self.digest });
+    }
+}

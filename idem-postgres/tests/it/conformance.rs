@@ -1,0 +1,191 @@
+//! The conformance suite, with virtual time on a real server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use idem_conformance::proxy::{self, Proxy};
+use idem_conformance::{Clock, Damage, Fault, Harness, HookError, Skew};
+use idem_core::{Attempt, BoxError, Key, Lease, Record, Store, StoreError, Watch};
+use idem_postgres::{Builder, PostgresStore, Purge};
+use sqlx::AssertSqlSafe;
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::database::{Database, HOUR, acquire, attempt};
+use crate::virtual_time::{self, Timed};
+
+struct Postgres {
+    timed: Mutex<OwnedMutexGuard<Timed>>,
+    database: Database,
+    /// How a store is made; a restart makes another.
+    builder: Builder,
+    store: RwLock<Arc<Fragile>>,
+    proxy: Proxy,
+}
+
+impl Postgres {
+    async fn new(builder: Builder) -> Self {
+        let timed = virtual_time::server().await;
+        let database = Database::on(timed.server.url()).await;
+        let proxy = Proxy::start(timed.server.addr()).await.unwrap();
+        let store = Fragile::new(&builder, &database.url, &proxy).await;
+        let (timed, store) = (Mutex::new(timed), RwLock::new(Arc::new(store)));
+        Self { timed, database, builder, store, proxy }
+    }
+
+    fn fragile(&self) -> Arc<Fragile> {
+        Arc::clone(&self.store.read().unwrap())
+    }
+}
+
+/// A store of which one verb can be made to fail: that verb goes through a proxy.
+struct Fragile {
+    direct: PostgresStore,
+    /// On one connection, so that the fault meets the verb and nothing else.
+    through_proxy: PostgresStore,
+    armed: AtomicBool,
+}
+
+impl Fragile {
+    async fn new(builder: &Builder, url: &str, proxy: &Proxy) -> Self {
+        let direct = builder.clone().connect(url).await.unwrap();
+        let (_, database) = url.rsplit_once('/').unwrap();
+        let via = format!("postgres://postgres@{}/{database}", proxy.addr());
+        let through_proxy = builder.clone().max_connections(1).connect(&via).await.unwrap();
+        Self { direct, through_proxy, armed: AtomicBool::new(false) }
+    }
+
+    fn next(&self) -> &PostgresStore {
+        let armed = self.armed.swap(false, Ordering::SeqCst);
+        if armed { &self.through_proxy } else { &self.direct }
+    }
+
+    /// Every verb once, so that its statement is prepared and the next message is the call itself.
+    async fn warm_up(&self) -> Result<(), StoreError> {
+        let store = &self.through_proxy;
+        let lease = acquire(store, &attempt(&format!("{:?}", idem_core::AttemptId::random()))).await;
+        store.renew(&lease, HOUR).await?;
+        store.complete(&lease, &Bytes::new(), HOUR).await?;
+        assert!(store.release(&lease).await.unwrap_err().is_lease_lost());
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for Fragile {
+    async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
+        self.next().reserve(attempt).await
+    }
+
+    async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
+        self.next().renew(lease, duration).await
+    }
+
+    async fn complete(
+        &self,
+        lease: &Lease,
+        payload: &Bytes,
+        retention: Duration,
+    ) -> Result<(), StoreError> {
+        self.next().complete(lease, payload, retention).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.next().release(lease).await
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.direct.watch(key).await
+    }
+}
+
+#[async_trait]
+impl Harness for Postgres {
+    fn store(&self) -> Arc<dyn Store> {
+        self.fragile()
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Virtual
+    }
+
+    async fn advance(&self, by: Duration) -> Result<(), HookError> {
+        self.timed.lock().await.advance(by).map_err(failed)
+    }
+
+    async fn fork(&self) -> Result<Arc<dyn Store>, HookError> {
+        Ok(Arc::new(self.builder.clone().connect(&self.database.url).await.map_err(failed)?))
+    }
+
+    async fn skewed(&self, _skew: Skew) -> Result<Arc<dyn Store>, HookError> {
+        // The crate reads no clock but the monotonic one: every client's clock is as wrong.
+        self.fork().await
+    }
+
+    async fn corrupt(&self, key: &Key, damage: Damage) -> Result<(), HookError> {
+        let set = match damage {
+            Damage::Garbage => r"phase = E'\x01', holder = '\xa5', fingerprint = '\xa5a5'",
+            Damage::Truncated => {
+                "fingerprint = CASE WHEN payload IS NULL THEN substr(fingerprint, 1, 31)
+                                    ELSE fingerprint END,
+                 payload = substr(payload, 1, octet_length(payload) - 1)"
+            }
+            Damage::NewerFormat => "format = format + 1",
+            Damage::ForeignType => {
+                r#"phase = 'basket', fingerprint = NULL, payload = '{"basket":[1,2,3]}'"#
+            }
+            _ => return Err(idem_conformance::Hook::Corrupt.missing()),
+        };
+        let sql = format!("UPDATE public.idem_record SET {set} WHERE key = $1");
+        let done = sqlx::query(AssertSqlSafe(sql))
+            .bind(&key.digest()[..])
+            .execute(&self.database.pool)
+            .await
+            .map_err(failed)?;
+        assert_eq!(done.rows_affected(), 1, "there is nothing to damage");
+        Ok(())
+    }
+
+    async fn purge(&self) -> Result<(), HookError> {
+        let report = self.fragile().direct.purge(Purge::default()).await.map_err(failed)?;
+        assert!(report.complete, "somebody else purges");
+        Ok(())
+    }
+
+    /// A table with a quota, which reports itself as a full disk does.
+    async fn bounded(&self, records: usize) -> Result<Arc<dyn Store>, HookError> {
+        let bounded = self.builder.clone().in_schema("bounded");
+        let store = bounded.connect(&self.database.url).await.map_err(failed)?;
+        let quota = include_str!("quota.sql").replace("{records}", &records.to_string());
+        self.database.run(&quota).await;
+        Ok(Arc::new(store))
+    }
+
+    async fn restart(&self) -> Result<(), HookError> {
+        self.timed.lock().await.server.restart().await.map_err(failed)?;
+        let store = Fragile::new(&self.builder, &self.database.url, &self.proxy).await;
+        *self.store.write().unwrap() = Arc::new(store);
+        Ok(())
+    }
+
+    async fn fail_next(&self, fault: Fault) -> Result<(), HookError> {
+        let store = self.fragile();
+        store.warm_up().await.map_err(failed)?;
+        // The name of a prepared statement: with the call, not with what keeps a connection alive.
+        self.proxy.only_with("sqlx_s_");
+        self.proxy.next(match fault {
+            Fault::Before => proxy::Fault::ResetBefore,
+            Fault::After => proxy::Fault::ResetAfter,
+        });
+        store.armed.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+fn failed(error: impl Into<BoxError>) -> HookError {
+    HookError::Failed(error.into())
+}
+
+idem_conformance::suite!(async { Postgres::new(PostgresStore::builder()).await });
