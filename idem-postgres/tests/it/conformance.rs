@@ -11,7 +11,7 @@ use idem_conformance::{Clock, Damage, Fault, Harness, HookError, Skew};
 use idem_core::{Attempt, BoxError, Key, Lease, Record, Store, StoreError, Watch};
 use idem_postgres::{Builder, PostgresStore, Purge};
 use sqlx::AssertSqlSafe;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 
 use crate::database::{Database, HOUR, acquire, attempt};
 use crate::virtual_time::{self, Timed};
@@ -46,6 +46,8 @@ struct Fragile {
     /// On one connection, so that the fault meets the verb and nothing else.
     through_proxy: PostgresStore,
     armed: AtomicBool,
+    /// Held while a fault is laid or met, so that no other call meets it.
+    one: Mutex<()>,
 }
 
 impl Fragile {
@@ -54,12 +56,18 @@ impl Fragile {
         let (_, database) = url.rsplit_once('/').unwrap();
         let via = format!("postgres://postgres@{}/{database}", proxy.addr());
         let through_proxy = builder.clone().max_connections(1).connect(&via).await.unwrap();
-        Self { direct, through_proxy, armed: AtomicBool::new(false) }
+        Self { direct, through_proxy, armed: AtomicBool::new(false), one: Mutex::new(()) }
     }
 
-    fn next(&self) -> &PostgresStore {
-        let armed = self.armed.swap(false, Ordering::SeqCst);
-        if armed { &self.through_proxy } else { &self.direct }
+    /// The store for the next verb, and what keeps others away while it fails.
+    async fn next(&self) -> (&PostgresStore, Option<MutexGuard<'_, ()>>) {
+        if self.armed.load(Ordering::SeqCst) {
+            let alone = self.one.lock().await;
+            if self.armed.swap(false, Ordering::SeqCst) {
+                return (&self.through_proxy, Some(alone));
+            }
+        }
+        (&self.direct, None)
     }
 
     /// Every verb once, so that its statement is prepared and the next message is the call itself.
@@ -76,11 +84,13 @@ impl Fragile {
 #[async_trait]
 impl Store for Fragile {
     async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
-        self.next().reserve(attempt).await
+        let (store, _alone) = self.next().await;
+        store.reserve(attempt).await
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
-        self.next().renew(lease, duration).await
+        let (store, _alone) = self.next().await;
+        store.renew(lease, duration).await
     }
 
     async fn complete(
@@ -89,11 +99,13 @@ impl Store for Fragile {
         payload: &Bytes,
         retention: Duration,
     ) -> Result<(), StoreError> {
-        self.next().complete(lease, payload, retention).await
+        let (store, _alone) = self.next().await;
+        store.complete(lease, payload, retention).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.next().release(lease).await
+        let (store, _alone) = self.next().await;
+        store.release(lease).await
     }
 
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
@@ -172,6 +184,10 @@ impl Harness for Postgres {
 
     async fn fail_next(&self, fault: Fault) -> Result<(), HookError> {
         let store = self.fragile();
+        let _alone = store.one.lock().await;
+        if store.armed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
         store.warm_up().await.map_err(failed)?;
         // The name of a prepared statement: with the call, not with what keeps a connection alive.
         self.proxy.only_with("sqlx_s_");
