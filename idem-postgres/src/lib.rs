@@ -9,6 +9,7 @@ mod purge;
 mod schema;
 mod store;
 mod table;
+mod transaction;
 mod verbs;
 
 pub use crate::builder::Builder;
@@ -16,3 +17,7 @@ pub use crate::purge::{Purge, PurgeReport, Purging};
 pub use crate::schema::{Schema, schema_sql};
 pub use crate::store::PostgresStore;
 pub use crate::table::NameError;
+pub use crate::transaction::{
+    Committed, Completion, Held, Isolation, Reservation, Rivals, TransactionError,
+    TransactionRequest,
+};

@@ -89,7 +89,7 @@ impl PostgresStore {
 
     /// Tells those who wait for the key, on the connection that made the news. Nobody waits for
     /// this: whoever is not told finds out by a poll.
-    pub(crate) fn announce(&self, done: Done, key: &Key, mut on: PoolConnection<Postgres>) {
+    fn announce_later(&self, done: Done, key: &Key, mut on: PoolConnection<Postgres>) {
         if done.awaited && self.hints.is_some() {
             let (verbs, key) = (Arc::clone(&self.verbs), key.clone());
             tokio::spawn(async move {
@@ -116,7 +116,7 @@ impl Store for PostgresStore {
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
         limits::check_renewal(duration)?;
         let ((left, done), on) = self.send(|| self.verbs.renew(lease, duration)).await?;
-        self.announce(done, lease.key(), on);
+        self.announce_later(done, lease.key(), on);
         Ok(left)
     }
 
@@ -129,13 +129,13 @@ impl Store for PostgresStore {
         limits::check_retention(retention)?;
         let complete = || self.verbs.complete(lease, payload, retention, false);
         let (done, on) = self.send(complete).await?;
-        self.announce(done, lease.key(), on);
+        self.announce_later(done, lease.key(), on);
         Ok(())
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let (done, on) = self.send(|| self.verbs.release(lease)).await?;
-        self.announce(done, lease.key(), on);
+        self.announce_later(done, lease.key(), on);
         Ok(())
     }
 

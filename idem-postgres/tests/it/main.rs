@@ -2,5 +2,6 @@
 
 mod conformance;
 mod database;
+mod transaction;
 mod verbs;
 mod virtual_time;
