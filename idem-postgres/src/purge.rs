@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use idem_core::StoreError;
+use idem_core::{
+    Attempt, Fingerprint, Key, Lease, Refusal, Scope, Store as _, StoreError, Verdict, limits,
+};
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::jitter::jittered;
 use crate::store::PostgresStore;
 
 /// How many pages one step looks at: 4 MiB of the table.
 const PAGES: i64 = 512;
+
+/// How long an instance has the turn to purge; renewed while it does.
+const TURN: Duration = Duration::from_mins(1);
 
 /// How a purge goes about it.
 #[derive(Clone, Copy, Debug)]
@@ -71,28 +76,49 @@ impl PostgresStore {
     /// page, and read as a whole: there is no index on when a row may go, because every completion
     /// would have to maintain it. A row that somebody holds is skipped, and so is one that cannot
     /// be read (law L8). Whether a row may go is decided by the server's clock, in the statement
-    /// that deletes it. Of several instances, one purges at a time.
+    /// that deletes it.
+    ///
+    /// Of several instances one purges at a time: it holds a key of the store itself, of the
+    /// operation `idem.purge`. If it dies, another may go on a minute later.
     ///
     /// # Errors
     /// [`Unavailable`](StoreError::Unavailable), [`Refused`](StoreError::Refused). What was deleted
     /// until then stays deleted.
     ///
     /// # Cancellation
-    /// Safe; so much of the table is purged, and no more.
+    /// Safe; so much of the table is purged, and no more. The next purge may have to wait a minute.
     pub async fn purge(&self, how: Purge) -> Result<PurgeReport, StoreError> {
-        let (mut deleted, mut first) = (0, 0);
+        let turn = Attempt::new(key()?, Fingerprint::from_bytes([0; 32]))
+            .lease(TURN)
+            .retention(*limits::RETENTION.start());
+        let Verdict::Acquired { lease, .. } = self.reserve(&turn).await?.verdict(&turn)? else {
+            return Ok(PurgeReport { deleted: 0, complete: false });
+        };
+        let walked = self.walk(how, &lease).await;
+        match self.release(&lease).await {
+            Ok(()) | Err(StoreError::LeaseLost) => walked,
+            Err(error) => walked.and(Err(error)),
+        }
+    }
+
+    async fn walk(&self, how: Purge, turn: &Lease) -> Result<PurgeReport, StoreError> {
+        let (mut deleted, mut first, mut renewed) = (0, 0, Instant::now());
         loop {
-            let pages = first..=first + PAGES - 1;
-            let most = i64::from(how.batch);
-            let (step, on) = self.send(|| self.verbs.purge(&pages, most)).await?;
-            drop(on);
-            deleted += step.rows;
-            if !step.alone {
-                return Ok(PurgeReport { deleted, complete: false });
+            if renewed.elapsed() > TURN / 3 {
+                match self.renew(turn, TURN).await {
+                    Ok(_) => renewed = Instant::now(),
+                    Err(StoreError::LeaseLost) => {
+                        return Ok(PurgeReport { deleted, complete: false });
+                    }
+                    Err(error) => return Err(error),
+                }
             }
+            let pages = first..first + PAGES;
+            let (step, _) = self.send(|| self.verbs.purge(&pages, how.batch)).await?;
+            deleted += step.rows;
             // A full batch may have left some behind on the same pages.
             if step.rows < u64::from(how.batch) {
-                first += PAGES;
+                first = pages.end;
             }
             if first >= step.pages {
                 return Ok(PurgeReport { deleted, complete: true });
@@ -122,4 +148,11 @@ impl PostgresStore {
             }
         }))
     }
+}
+
+/// Who purges holds this key.
+fn key() -> Result<Key, StoreError> {
+    Scope::new("idem.purge")
+        .and_then(|scope| Key::new(scope, "turn"))
+        .map_err(|error| StoreError::refused(Refusal::Invalid, error))
 }

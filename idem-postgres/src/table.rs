@@ -42,8 +42,6 @@ enum Purpose {
     Door = 1,
     /// Shared by those who wait for the key.
     Bell = 2,
-    /// Held by whoever purges the table.
-    Purge = 3,
 }
 
 impl Table {
@@ -92,11 +90,6 @@ impl Table {
     pub(crate) fn bell(&self, digest: &[u8; 32]) -> i64 {
         let [a, b, c, d, e, f, g, h, ..] = *digest;
         i64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ self.salt(Purpose::Bell)
-    }
-
-    /// The advisory number of the purge.
-    pub(crate) fn purge(&self) -> i64 {
-        self.salt(Purpose::Purge)
     }
 
     /// The channel that changes of this table are told on.
@@ -172,8 +165,8 @@ mod tests {
         let numbers: std::collections::HashSet<i64> = [("a", "b"), ("a", "c"), ("b", "b")]
             .into_iter()
             .map(|(schema, name)| Table::new(schema, name).unwrap())
-            .flat_map(|table| [table.door(&key), table.bell(key.digest()), table.purge()])
+            .flat_map(|table| [table.door(&key), table.bell(key.digest())])
             .collect();
-        assert_eq!(numbers.len(), 9);
+        assert_eq!(numbers.len(), 6);
     }
 }

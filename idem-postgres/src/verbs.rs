@@ -1,6 +1,6 @@
 //! The statements: one per verb, sent on whatever connection it is given.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,8 +47,6 @@ pub(crate) struct Done {
 /// What came of one step of a purge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Purged {
-    /// Whether nobody else was purging.
-    pub(crate) alone: bool,
     pub(crate) rows: u64,
     /// How many pages the table has.
     pub(crate) pages: i64,
@@ -181,12 +179,8 @@ impl Verbs {
     }
 
     /// At most `most` expired rows from these pages.
-    pub(crate) fn purge<'q>(&self, pages: &RangeInclusive<i64>, most: i64) -> Verb<'q, Purged> {
-        self.verb(&self.purge, purged)
-            .bind(*pages.start())
-            .bind(*pages.end())
-            .bind(most)
-            .bind(self.table.purge())
+    pub(crate) fn purge<'q>(&self, pages: &Range<i64>, most: u32) -> Verb<'q, Purged> {
+        self.verb(&self.purge, purged).bind(pages.start).bind(pages.end).bind(i64::from(most))
     }
 
     /// The key's waiters are told to look again, if there are any.
@@ -238,8 +232,7 @@ fn done(row: &PgRow) -> Result<Done, Failure> {
 
 fn purged(row: &PgRow) -> Result<Purged, Failure> {
     let rows: i64 = row.try_get("deleted")?;
-    let (alone, pages) = (row.try_get("alone")?, row.try_get("pages")?);
-    Ok(Purged { alone, rows: rows.unsigned_abs(), pages })
+    Ok(Purged { rows: rows.unsigned_abs(), pages: row.try_get("pages")? })
 }
 
 fn unreadable() -> Failure {
