@@ -95,7 +95,7 @@ impl Builder {
     ///
     /// # Errors
     /// - [`Refused`](StoreError::Refused) with [`Refusal::Configuration`]: a name or a URL that is
-    ///   none, a server before PostgreSQL 14, a database that is not UTF-8, a table that is not
+    ///   none, a server before Postgres 14, a database that is not UTF-8, a table that is not
     ///   what this version works with. With [`Refusal::Permission`]: a right is missing.
     /// - [`Unavailable`](StoreError::Unavailable): the server cannot be reached. Not with
     ///   [`Schema::None`], which sends nothing.
@@ -114,7 +114,10 @@ impl Builder {
     ///
     /// # Cancellation
     /// As [`connect`](Self::connect).
-    pub async fn connect_with(self, options: PgConnectOptions) -> Result<PostgresStore, StoreError> {
+    pub async fn connect_with(
+        self,
+        options: PgConnectOptions,
+    ) -> Result<PostgresStore, StoreError> {
         let trouble = Trouble::none();
         let pool = pool::own(options, self.connections, &trouble);
         self.build(pool, trouble).await

@@ -12,7 +12,7 @@ use crate::table::Table;
 /// The version that this code makes.
 const VERSION: i32 = 1;
 
-/// The oldest server whose SQL this code speaks: PostgreSQL 14.
+/// The oldest server whose SQL this code speaks: Postgres 14.
 const SERVER: i32 = 140_000;
 
 /// How often an instance looks again that was not the first to make the tables.
@@ -117,7 +117,7 @@ async fn validate(on: &mut PgConnection, table: &Table) -> Result<(), StoreError
     let refuse = |why: String| Err(StoreError::refused(Refusal::Configuration, why));
     let (server, encoding) = server(on).await.map_err(of_statement)?;
     if server < SERVER {
-        return refuse(format!("the server is older than PostgreSQL 14: {server}"));
+        return refuse(format!("the server is older than Postgres 14: {server}"));
     }
     if encoding != "UTF8" {
         return refuse(format!("the database's encoding is {encoding}, and must be UTF8"));
@@ -148,9 +148,5 @@ async fn server(on: &mut PgConnection) -> sqlx::Result<(i32, String)> {
 /// What the statements need and the table has not.
 async fn missing(on: &mut PgConnection, table: &Table) -> sqlx::Result<Vec<String>> {
     let sql = include_str!("sql/missing.sql");
-    sqlx::query_scalar(sql)
-        .persistent(false)
-        .bind(&*table.render("{table}"))
-        .fetch_all(on)
-        .await
+    sqlx::query_scalar(sql).persistent(false).bind(&*table.render("{table}")).fetch_all(on).await
 }

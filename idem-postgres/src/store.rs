@@ -20,7 +20,7 @@ use crate::verbs::{Done, Failure, Reserved, Verb, Verbs};
 /// the database's default is a stricter isolation than READ COMMITTED.
 const REPEATS: usize = 8;
 
-/// A store on PostgreSQL 14 or later.
+/// A store on Postgres 14 or later.
 ///
 /// Keeps every law of [`Store`]; each verb is one statement in a transaction of its own, and its
 /// answer is always one row. A reserve that does not get the key is answered from a snapshot: it

@@ -114,11 +114,7 @@ impl Verbs {
         }
     }
 
-    fn verb<'q, T>(
-        &self,
-        sql: &Arc<str>,
-        read: fn(&PgRow) -> Result<T, Failure>,
-    ) -> Verb<'q, T> {
+    fn verb<'q, T>(&self, sql: &Arc<str>, read: fn(&PgRow) -> Result<T, Failure>) -> Verb<'q, T> {
         // The names in it were checked, and everything else is a parameter.
         let query = sqlx::query(AssertSqlSafe(Arc::clone(sql))).persistent(self.persistent);
         Verb { query, read }

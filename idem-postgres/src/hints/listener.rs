@@ -195,9 +195,7 @@ impl Listener {
                     let _ = reply.send(Err(StoreError::unavailable(Applied::No, why.to_string())));
                 }
                 Command::Leave { digest } => {
-                    self.watched.retain(|at, one| {
-                        *at != digest || one.hints.receiver_count() > 0
-                    });
+                    self.watched.retain(|at, one| *at != digest || one.hints.receiver_count() > 0);
                 }
             }
         }

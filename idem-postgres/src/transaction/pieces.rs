@@ -13,7 +13,8 @@ use crate::store::PostgresStore;
 use crate::verbs::{Done, Failure, Reserved};
 
 /// The first and the longest pause before a key is looked at again.
-pub(super) const POLL: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+pub(super) const POLL: (Duration, Duration) =
+    (Duration::from_millis(10), Duration::from_millis(250));
 
 /// What came of a reservation inside a transaction. After any of them the transaction is usable.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -180,9 +180,8 @@ impl PostgresStore {
                 return if again { Ok(Once::Repeat(error)) } else { Err(error) };
             }
         };
-        let (value, payload) = store_as(&value).map_err(|source| {
-            TransactionError::Unstorable { key: key.clone(), source }
-        })?;
+        let (value, payload) = store_as(&value)
+            .map_err(|source| TransactionError::Unstorable { key: key.clone(), source })?;
         let retention = request.attempt.retention_for();
         let completion = match self.try_complete_in(&mut tx, &lease, &payload, retention).await {
             Ok(completion) => completion,
@@ -263,7 +262,9 @@ fn replay<T: Serialize + DeserializeOwned, E>(
 ) -> Result<Committed<T>, TransactionError<E>> {
     let read = || -> Result<T, BoxError> {
         match Envelope::decode(payload)? {
-            Envelope { codec: CodecId::JSON, body: Body::Value(bytes) } => Json::default().decode(&bytes),
+            Envelope { codec: CodecId::JSON, body: Body::Value(bytes) } => {
+                Json::default().decode(&bytes)
+            }
             other => Err(format!("it is no value in JSON: {other:?}").into()),
         }
     };

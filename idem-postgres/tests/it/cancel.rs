@@ -31,8 +31,10 @@ async fn dropped_after(polls: u32, future: impl Future) -> bool {
 async fn is_fit(database: &Database, pool: &PgPool) {
     let insert = sqlx::query("INSERT INTO innocent VALUES (1)").execute(pool);
     timeout(Duration::from_secs(20), insert).await.expect("the pool is stuck").unwrap();
-    let seen = database.number("WITH gone AS (DELETE FROM innocent RETURNING 1)
-                                SELECT count(*) FROM gone");
+    let seen = database.number(
+        "WITH gone AS (DELETE FROM innocent RETURNING 1)
+                                SELECT count(*) FROM gone",
+    );
     assert_eq!(seen.await, 1, "an acknowledged write is not there");
 }
 
@@ -55,7 +57,9 @@ async fn of_a_verb() {
             let mut done = false;
             for polls in 0..POLLS {
                 let a = attempt(&format!("{verb} {polls} {fresh_connection}"));
-                let lease = acquire(&store, &attempt(&format!("other {verb} {polls} {fresh_connection}"))).await;
+                let lease =
+                    acquire(&store, &attempt(&format!("other {verb} {polls} {fresh_connection}")))
+                        .await;
                 if fresh_connection {
                     // Connecting, and preparing the statement, are awaits too.
                     let mut on = pool.acquire().await.unwrap();
@@ -91,12 +95,16 @@ async fn of_a_transaction() {
                 let mut on = pool.acquire().await.unwrap();
                 on.close_on_drop();
             }
-            let request = TransactionRequest::new(key(&format!("{polls} {fresh_connection}")), REQUEST);
+            let request =
+                TransactionRequest::new(key(&format!("{polls} {fresh_connection}")), REQUEST);
             let run = async || {
                 store
                     .transaction(&pool, &request, |on, _| {
                         Box::pin(async move {
-                            sqlx::query("INSERT INTO effect VALUES ('x')").execute(on).await.map(drop)
+                            sqlx::query("INSERT INTO effect VALUES ('x')")
+                                .execute(on)
+                                .await
+                                .map(drop)
                         })
                     })
                     .await

@@ -73,7 +73,8 @@ impl Fragile {
     /// Every verb once, so that its statement is prepared and the next message is the call itself.
     async fn warm_up(&self) -> Result<(), StoreError> {
         let store = &self.through_proxy;
-        let lease = acquire(store, &attempt(&format!("{:?}", idem_core::AttemptId::random()))).await;
+        let lease =
+            acquire(store, &attempt(&format!("{:?}", idem_core::AttemptId::random()))).await;
         store.renew(&lease, HOUR).await?;
         store.complete(&lease, &Bytes::new(), HOUR).await?;
         assert!(store.release(&lease).await.unwrap_err().is_lease_lost());

@@ -57,8 +57,10 @@ async fn a_terminated_connection_is_noticed_and_the_next_call_has_another() {
     drop(held);
     tokio::time::sleep(Duration::from_millis(100)).await;
     database
-        .run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-              WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        .run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+              WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
         .await;
     let a = attempt("k");
     let _ = applied(store.reserve(&a).await);
@@ -74,12 +76,15 @@ async fn a_server_that_only_reads_is_left_for_the_one_that_writes() {
     let store = database.store().await;
     let lease = acquire(&store, &attempt("k")).await;
     let name = database.url.rsplit_once('/').unwrap().1;
-    let only_reads = |on: &str| format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}");
+    let only_reads =
+        |on: &str| format!("ALTER DATABASE {name} SET default_transaction_read_only = {on}");
     database.run(&only_reads("on")).await;
     // The connections that are there do not know it yet.
     database
-        .run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-              WHERE datname = current_database() AND pid <> pg_backend_pid()")
+        .run(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+              WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
         .await;
     let _ = store.complete(&lease, &"done".into(), HOUR).await;
     assert_eq!(applied(store.complete(&lease, &"done".into(), HOUR).await), Applied::No);
@@ -129,7 +134,11 @@ async fn a_restart_and_a_crash_keep_what_was_acknowledged() {
         let (a, b) = (attempt(&format!("a {crash}")), attempt(&format!("b {crash}")));
         let (held, done) = (acquire(&store, &a).await, acquire(&store, &b).await);
         store.complete(&done, &"done".into(), HOUR).await.unwrap();
-        if crash { server.kill().await.unwrap() } else { server.stop().await.unwrap() }
+        if crash {
+            server.kill().await.unwrap()
+        } else {
+            server.stop().await.unwrap()
+        }
         let _ = applied(store.complete(&held, &"done".into(), HOUR).await);
         server.restart().await.unwrap();
         // The first call may meet a dead connection, and is repeated as it was.

@@ -1,5 +1,12 @@
 //! The store on a real Postgres.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
 mod cancel;
 mod conformance;
 mod counts;

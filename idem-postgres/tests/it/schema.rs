@@ -32,7 +32,8 @@ async fn a_migration_tool_of_the_teams_own_does_as_well() {
     assert_eq!(missing.refusal(), Some(Refusal::Configuration));
     database.run("CREATE SCHEMA \"Ours\"").await;
     database.run(&schema_sql("Ours", "select").unwrap()).await;
-    let store = validating().in_schema("Ours").table("select").connect(&database.url).await.unwrap();
+    let store =
+        validating().in_schema("Ours").table("select").connect(&database.url).await.unwrap();
     let lease = acquire(&store, &attempt("k")).await;
     store.complete(&lease, &"done".into(), HOUR).await.unwrap();
     assert_eq!(database.number("SELECT count(*) FROM \"Ours\".\"select\"").await, 1);

@@ -33,8 +33,10 @@ async fn setup() -> (Database, PostgresStore) {
     let database = Database::fresh().await;
     let store = database.store().await;
     database
-        .run("CREATE TABLE orders (id bigserial PRIMARY KEY, note text NOT NULL);
-              CREATE TABLE stock (item text PRIMARY KEY, left_over integer NOT NULL)")
+        .run(
+            "CREATE TABLE orders (id bigserial PRIMARY KEY, note text NOT NULL);
+              CREATE TABLE stock (item text PRIMARY KEY, left_over integer NOT NULL)",
+        )
         .await;
     (database, store)
 }
@@ -238,7 +240,8 @@ async fn two_attempts_in_one_transaction_are_rivals() {
 #[tokio::test]
 async fn keys_taken_in_opposite_order_do_not_deadlock() {
     let (database, store) = setup().await;
-    let (mut a, mut b) = (database.pool.begin().await.unwrap(), database.pool.begin().await.unwrap());
+    let (mut a, mut b) =
+        (database.pool.begin().await.unwrap(), database.pool.begin().await.unwrap());
     let wait = Rivals::Wait { at_most: Duration::from_millis(50) };
     store.reserve_in(&mut a, &attempt("1"), wait).await.unwrap();
     store.reserve_in(&mut b, &attempt("2"), wait).await.unwrap();
@@ -286,7 +289,8 @@ async fn a_serialization_failure_repeats_the_whole_action() {
         .transaction(&database.pool, &serializable, move |on, _| {
             let (call, elsewhere) = (count.fetch_add(1, Ordering::SeqCst), elsewhere.clone());
             Box::pin(async move {
-                let left: i32 = sqlx::query_scalar("SELECT left_over FROM stock").fetch_one(&mut *on).await?;
+                let left: i32 =
+                    sqlx::query_scalar("SELECT left_over FROM stock").fetch_one(&mut *on).await?;
                 if call == 0 {
                     sqlx::query("UPDATE stock SET left_over = 5").execute(&elsewhere).await?;
                 }
@@ -342,7 +346,9 @@ async fn duplicates_with_one_connection_finish() {
         .map(|number| {
             let (store, pool) = (store.clone(), pool.clone());
             let text = (number % 3).to_string();
-            tokio::spawn(async move { place(&store, &pool, &request(&text)).await.unwrap().replayed })
+            tokio::spawn(
+                async move { place(&store, &pool, &request(&text)).await.unwrap().replayed },
+            )
         })
         .collect();
     let mut fresh = 0;
@@ -380,7 +386,10 @@ async fn of_32_clients_with_duplicates_each_key_has_its_effect_once() {
     }
     let done = "SELECT count(*) FROM idem_record WHERE phase = 'completed'";
     assert_eq!(orders(&database).await, database.number(done).await);
-    assert_eq!(database.number("SELECT count(DISTINCT note) FROM orders").await, orders(&database).await);
+    assert_eq!(
+        database.number("SELECT count(DISTINCT note) FROM orders").await,
+        orders(&database).await
+    );
     assert_eq!(records(&database).await, database.number(done).await);
 }
 

@@ -21,5 +21,5 @@ async fn a_key_is_reserved_completed_and_replayed() {
     store.release(&lease).await.unwrap();
     store.release(&lease).await.unwrap();
     assert!(store.reserve(&c).await.unwrap_err().is_lease_lost());
-    acquire(&store, &attempt("released")).await;
+    let _next = acquire(&store, &attempt("released")).await;
 }
