@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod failure;
+mod faulty;
 mod harness;
 mod history;
 mod lab;
@@ -21,6 +22,7 @@ pub mod wrong;
 
 pub use crate::catalogue::Property;
 pub use crate::failure::Skip;
+pub use crate::faulty::{Faulty, Trouble, Verb};
 pub use crate::harness::{Clock, Damage, Fault, Harness, Hook, HookError, Skew};
 pub use crate::law::{Law, Level};
 pub use crate::lossy::LosesReplies;

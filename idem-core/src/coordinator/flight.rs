@@ -171,7 +171,9 @@ impl Flight {
             if open {
                 *current = state;
             }
-            open
+            // Waking is dear, even of nobody. Who begins to follow now reads the state after this
+            // has written it, or was counted.
+            open && self.entry.state.receiver_count() > 0
         });
     }
 

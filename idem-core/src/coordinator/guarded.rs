@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::breaker::Breaker;
 use super::jitter::jittered;
@@ -134,11 +134,11 @@ impl Guarded {
         if gate == Gate::Breaker && !self.breaker.lets_through() {
             return Err(StoreError::unavailable(Applied::No, "the store did not answer lately"));
         }
-        let end = Instant::now() + self.budget.total;
+        let mut now = Instant::now();
+        let end = now + self.budget.total;
         let mut applied = Applied::No;
         for tried in 1.. {
-            let left = end.saturating_duration_since(Instant::now());
-            let error = match timeout(self.budget.per_try.min(left), verb()).await {
+            let error = match timeout_at(end.min(now + self.budget.per_try), verb()).await {
                 Ok(Ok(done)) => {
                     self.breaker.answered();
                     return Ok(done);
@@ -159,6 +159,7 @@ impl Guarded {
                 return Err(StoreError::Unavailable { applied, source });
             }
             sleep(pause).await;
+            now = Instant::now();
         }
         Err(StoreError::unavailable(applied, "no try was made"))
     }
