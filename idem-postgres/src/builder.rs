@@ -24,6 +24,7 @@ pub struct Builder {
     connections: u32,
     persistent: bool,
     hints: bool,
+    listen_at: Option<PgConnectOptions>,
 }
 
 impl Default for Builder {
@@ -35,6 +36,7 @@ impl Default for Builder {
             connections: 8,
             persistent: true,
             hints: true,
+            listen_at: None,
         }
     }
 }
@@ -85,9 +87,17 @@ impl Builder {
     ///
     /// The first wait opens one connection for the whole process. `false` behind a pooler that
     /// hands out connections by transaction: `LISTEN` seems to succeed there, and nothing ever
-    /// comes. Waiting then polls, which is all that correctness needs.
+    /// comes. Waiting then polls, which is all that correctness needs. Or listen past the pooler,
+    /// see [`listen_at`](Self::listen_at).
     pub fn hints(mut self, hints: bool) -> Self {
         self.hints = hints;
+        self
+    }
+
+    /// Where to listen for hints, if not where the pool connects: the server itself, for a pool
+    /// that goes through a pooler.
+    pub fn listen_at(mut self, options: PgConnectOptions) -> Self {
+        self.listen_at = Some(options);
         self
     }
 
@@ -140,7 +150,8 @@ impl Builder {
             let mut on = pool.acquire().await.map_err(of_connecting)?;
             schema::prepare(&mut on, &table, self.schema).await?;
         }
-        let hints = self.hints.then(|| Hints::new(table.clone(), &pool));
+        let listen_at = self.listen_at.unwrap_or_else(|| (*pool.connect_options()).clone());
+        let hints = self.hints.then(|| Hints::new(table.clone(), listen_at));
         let verbs = Arc::new(Verbs::new(table, self.persistent));
         Ok(PostgresStore { pool, verbs, trouble, hints })
     }

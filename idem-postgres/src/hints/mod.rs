@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::stream;
 use idem_core::{Applied, Key, StoreError, Watch};
-use sqlx::PgPool;
+use sqlx::postgres::PgConnectOptions;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::line::Line;
@@ -33,10 +33,9 @@ struct Inner {
 }
 
 impl Hints {
-    /// The hints of a table. The listener connects where the pool does.
-    pub(crate) fn new(table: Table, pool: &PgPool) -> Self {
-        let line = Line::new(table, (*pool.connect_options()).clone());
-        Self(Arc::new(Inner { line, listener: Mutex::new(None) }))
+    /// The hints of a table. The listener connects with these options.
+    pub(crate) fn new(table: Table, options: PgConnectOptions) -> Self {
+        Self(Arc::new(Inner { line: Line::new(table, options), listener: Mutex::new(None) }))
     }
 
     pub(crate) async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {

@@ -7,18 +7,22 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use idem_conformance::proxy::{self, Proxy};
-use idem_conformance::{Clock, Damage, Fault, Harness, HookError, Skew};
+use idem_conformance::{Clock, Damage, Fault, Harness, HookError, Options, Skew};
 use idem_core::{Attempt, BoxError, Key, Lease, Record, Store, StoreError, Watch};
 use idem_postgres::{Builder, PostgresStore, Purge};
 use sqlx::AssertSqlSafe;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 
-use crate::database::{Database, HOUR, acquire, attempt};
+use crate::database::{Database, HOUR, acquire, address, attempt};
+use crate::pgbouncer::Pgbouncer;
 use crate::virtual_time::{self, Timed};
 
 struct Postgres {
     timed: Mutex<OwnedMutexGuard<Timed>>,
     database: Database,
+    /// Where the stores connect: the server, or a pooler in front of it.
+    front: String,
+    _pooler: Option<Pgbouncer>,
     /// How a store is made; a restart makes another.
     builder: Builder,
     store: RwLock<Arc<Fragile>>,
@@ -29,10 +33,32 @@ impl Postgres {
     async fn new(builder: Builder) -> Self {
         let timed = virtual_time::server().await;
         let database = Database::on(timed.server.url()).await;
-        let proxy = Proxy::start(timed.server.addr()).await.unwrap();
-        let store = Fragile::new(&builder, &database.url, &proxy).await;
+        let front = database.url.clone();
+        Self::in_front(timed, database, front, None, builder).await
+    }
+
+    /// Through pgbouncer, which hands out connections by transaction. Hints come past it.
+    async fn behind_pgbouncer() -> Self {
+        let timed = virtual_time::server().await;
+        let database = Database::on(timed.server.url()).await;
+        let pooler = Pgbouncer::start(timed.server.port());
+        let front = pooler.url_of(&database.url);
+        let builder =
+            PostgresStore::builder().persistent(false).listen_at(database.url.parse().unwrap());
+        Self::in_front(timed, database, front, Some(pooler), builder).await
+    }
+
+    async fn in_front(
+        timed: OwnedMutexGuard<Timed>,
+        database: Database,
+        front: String,
+        pooler: Option<Pgbouncer>,
+        builder: Builder,
+    ) -> Self {
+        let proxy = Proxy::start(address(&front)).await.unwrap();
+        let store = Fragile::new(&builder, &front, &proxy).await;
         let (timed, store) = (Mutex::new(timed), RwLock::new(Arc::new(store)));
-        Self { timed, database, builder, store, proxy }
+        Self { timed, database, front, _pooler: pooler, builder, store, proxy }
     }
 
     fn fragile(&self) -> Arc<Fragile> {
@@ -129,7 +155,7 @@ impl Harness for Postgres {
     }
 
     async fn fork(&self) -> Result<Arc<dyn Store>, HookError> {
-        Ok(Arc::new(self.builder.clone().connect(&self.database.url).await.map_err(failed)?))
+        Ok(Arc::new(self.builder.clone().connect(&self.front).await.map_err(failed)?))
     }
 
     async fn skewed(&self, _skew: Skew) -> Result<Arc<dyn Store>, HookError> {
@@ -170,7 +196,7 @@ impl Harness for Postgres {
     /// A table with a quota, which reports itself as a full disk does.
     async fn bounded(&self, records: usize) -> Result<Arc<dyn Store>, HookError> {
         let bounded = self.builder.clone().in_schema("bounded");
-        let store = bounded.connect(&self.database.url).await.map_err(failed)?;
+        let store = bounded.connect(&self.front).await.map_err(failed)?;
         let quota = include_str!("quota.sql").replace("{records}", &records.to_string());
         self.database.run(&quota).await;
         Ok(Arc::new(store))
@@ -178,7 +204,7 @@ impl Harness for Postgres {
 
     async fn restart(&self) -> Result<(), HookError> {
         self.timed.lock().await.server.restart().await.map_err(failed)?;
-        let store = Fragile::new(&self.builder, &self.database.url, &self.proxy).await;
+        let store = Fragile::new(&self.builder, &self.front, &self.proxy).await;
         *self.store.write().unwrap() = Arc::new(store);
         Ok(())
     }
@@ -190,8 +216,9 @@ impl Harness for Postgres {
             return Ok(());
         }
         store.warm_up().await.map_err(failed)?;
-        // The name of a prepared statement: with the call, not with what keeps a connection alive.
-        self.proxy.only_with("sqlx_s_");
+        // How `Bind` goes on after the statement's name, prepared or not: one format for all
+        // parameters, the binary one. No other message of a verb's has these bytes.
+        self.proxy.only_with([0, 0, 1, 0, 1, 0]);
         self.proxy.next(match fault {
             Fault::Before => proxy::Fault::ResetBefore,
             Fault::After => proxy::Fault::ResetAfter,
@@ -206,3 +233,39 @@ fn failed(error: impl Into<BoxError>) -> HookError {
 }
 
 idem_conformance::suite!(async { Postgres::new(PostgresStore::builder()).await });
+
+/// Every property on this harness is shown, and none is skipped.
+fn holds_everywhere(harness: impl AsyncFn() -> Postgres) {
+    let options = Options::from_env().unwrap();
+    let report = idem_conformance::run_all(harness, &options).unwrap();
+    let counts = report.counts();
+    assert_eq!((counts.failed, counts.skipped), (0, 0), "{report}");
+}
+
+#[test]
+#[ignore = "slow: the whole suite once more"]
+fn holds_without_prepared_statements() {
+    holds_everywhere(async || Postgres::new(PostgresStore::builder().persistent(false)).await);
+}
+
+// C112
+#[test]
+#[ignore = "slow: the whole suite once more"]
+fn holds_behind_pgbouncer_in_transaction_mode() {
+    holds_everywhere(Postgres::behind_pgbouncer);
+}
+
+#[test]
+#[ignore = "slow: the whole suite once more"]
+fn holds_where_every_transaction_is_serializable() {
+    holds_everywhere(async || {
+        let harness = Postgres::new(PostgresStore::builder()).await;
+        let (_, name) = harness.database.url.rsplit_once('/').unwrap();
+        let set = "SET default_transaction_isolation = 'serializable'";
+        harness.database.run(&format!("ALTER DATABASE {name} {set}")).await;
+        // The connections that are there are of the old default.
+        let store = Fragile::new(&harness.builder, &harness.front, &harness.proxy).await;
+        *harness.store.write().unwrap() = Arc::new(store);
+        harness
+    });
+}

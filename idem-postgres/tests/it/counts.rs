@@ -7,7 +7,7 @@ use idem_postgres::{PostgresStore, TransactionRequest};
 use sqlx::postgres::PgPoolOptions;
 use tokio::time::{Duration, timeout};
 
-use crate::database::{Database, HOUR, OTHER, acquire, attempt, key};
+use crate::database::{Database, HOUR, OTHER, acquire, address, attempt, key};
 
 /// A server that writes nothing by itself, so that what is written can be counted.
 async fn quiet() -> (servers::Server, Database) {
@@ -106,9 +106,8 @@ async fn a_fresh_key_costs_two_commits_and_one_in_the_callers_transaction_none()
 async fn a_transaction_of_the_callers_has_two_statements_more() {
     let database = Database::fresh().await;
     let store = database.store().await;
-    let (server, name) = database.url.rsplit_once('/').unwrap();
-    let address = server.rsplit_once('@').unwrap().1.parse().unwrap();
-    let proxy = Proxy::start(address).await.unwrap();
+    let (_, name) = database.url.rsplit_once('/').unwrap();
+    let proxy = Proxy::start(address(&database.url)).await.unwrap();
     let via = format!("postgres://postgres@{}/{name}", proxy.addr());
     let pool = PgPoolOptions::new().max_connections(1).connect(&via).await.unwrap();
     proxy.only_with("sqlx_s_");

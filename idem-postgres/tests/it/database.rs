@@ -1,5 +1,6 @@
 //! A database of each test's own, on one server for all.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -79,4 +80,10 @@ pub(crate) async fn reserve(
     attempt: &Attempt,
 ) -> Result<Verdict, StoreError> {
     store.reserve(attempt).await?.verdict(attempt)
+}
+
+/// The address in `postgres://user@address/name`.
+pub(crate) fn address(url: &str) -> SocketAddr {
+    let (server, _) = url.rsplit_once('/').unwrap();
+    server.rsplit_once('@').unwrap().1.parse().unwrap()
 }

@@ -135,9 +135,9 @@ async fn a_restart_and_a_crash_keep_what_was_acknowledged() {
         let (held, done) = (acquire(&store, &a).await, acquire(&store, &b).await);
         store.complete(&done, &"done".into(), HOUR).await.unwrap();
         if crash {
-            server.kill().await.unwrap()
+            server.kill().await.unwrap();
         } else {
-            server.stop().await.unwrap()
+            server.stop().await.unwrap();
         }
         let _ = applied(store.complete(&held, &"done".into(), HOUR).await);
         server.restart().await.unwrap();

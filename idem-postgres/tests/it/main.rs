@@ -13,6 +13,7 @@ mod counts;
 mod database;
 mod faults;
 mod hints;
+mod pgbouncer;
 mod purge;
 mod schema;
 mod transaction;
