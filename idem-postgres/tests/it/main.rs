@@ -10,6 +10,7 @@
 mod cancel;
 mod conformance;
 mod counts;
+mod crash;
 mod database;
 mod faults;
 mod hints;
