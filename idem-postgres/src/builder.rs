@@ -22,7 +22,7 @@ pub struct Builder {
     table: String,
     schema: Schema,
     connections: u32,
-    persistent: bool,
+    prepared: bool,
     hints: bool,
     listen_at: Option<PgConnectOptions>,
 }
@@ -34,7 +34,7 @@ impl Default for Builder {
             table: "idem_record".to_owned(),
             schema: Schema::default(),
             connections: 8,
-            persistent: true,
+            prepared: true,
             hints: true,
             listen_at: None,
         }
@@ -74,12 +74,17 @@ impl Builder {
         self
     }
 
-    /// Whether statements stay prepared on the server. Default: `true`.
+    /// Whether statements are prepared once for each connection. Default: `true`.
     ///
-    /// `false` behind a pooler that hands out connections by transaction and does not know
-    /// prepared statements, such as pgbouncer before 1.21. Each verb is parsed each time then.
-    pub fn persistent(mut self, persistent: bool) -> Self {
-        self.persistent = persistent;
+    /// `false` behind a pooler that hands out connections by transaction and does not know prepared
+    /// statements, such as pgbouncer before 1.21. Each verb is one message of the simple protocol
+    /// then, with its parameters in it, and is parsed each time. sqlx's own `persistent(false)` is
+    /// no substitute: it sends two messages, and the pooler may give them to two connections.
+    ///
+    /// sqlx logs statements unless told otherwise, and these have payloads in them: connect a pool
+    /// of your own with `disable_statement_logging()`. The store's own does.
+    pub fn prepared(mut self, prepared: bool) -> Self {
+        self.prepared = prepared;
         self
     }
 
@@ -152,7 +157,7 @@ impl Builder {
         }
         let listen_at = self.listen_at.unwrap_or_else(|| (*pool.connect_options()).clone());
         let hints = self.hints.then(|| Hints::new(table.clone(), listen_at));
-        let verbs = Arc::new(Verbs::new(table, self.persistent));
+        let verbs = Arc::new(Verbs::new(table, self.prepared));
         Ok(PostgresStore { pool, verbs, trouble, hints })
     }
 }

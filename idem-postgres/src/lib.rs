@@ -7,6 +7,7 @@ mod jitter;
 mod pool;
 mod purge;
 mod schema;
+mod statement;
 mod store;
 mod table;
 mod transaction;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions as _, PgPool};
 
 /// When a connection last broke. Those that were made before are replaced instead of used: the
 /// server was restarted, or is a standby now.
@@ -50,6 +50,8 @@ fn micros(duration: Duration) -> u64 {
 /// A pool of the store's own, which connects when it is first asked.
 pub(crate) fn own(options: PgConnectOptions, connections: u32, trouble: &Trouble) -> PgPool {
     let trouble = trouble.clone();
+    // A statement in one piece has keys and payloads in it, which no log is to have.
+    let options = options.disable_statement_logging();
     PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(ACQUIRE)

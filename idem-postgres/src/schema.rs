@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 use tokio::time::sleep;
 
 use crate::error::{of_statement, sqlstate};
+use crate::statement::{Param, Statement};
 use crate::table::Table;
 
 /// The version that this code makes.
@@ -73,13 +74,9 @@ async fn migrate(on: &mut PgConnection, table: &Table) -> Result<(), StoreError>
 }
 
 async fn make(on: &mut PgConnection, table: &Table) -> sqlx::Result<()> {
-    let there: bool =
-        sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)")
-            .persistent(false)
-            .bind(table.schema())
-            .fetch_one(&mut *on)
-            .await?;
-    if !there {
+    let there = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)";
+    let there = about(there, table.schema()).fetch_one(&mut *on).await?;
+    if !there.try_get::<bool, _>(0)? {
         let schema = format!("CREATE SCHEMA \"{}\"", table.schema());
         sqlx::raw_sql(AssertSqlSafe(schema)).execute(&mut *on).await?;
     }
@@ -98,17 +95,12 @@ fn was_made_meanwhile(error: &sqlx::Error) -> bool {
 
 /// The latest version that was made, and the oldest whose code works with it.
 async fn version(on: &mut PgConnection, table: &Table) -> sqlx::Result<Option<(i32, i32)>> {
-    let versions = table.render("{versions}");
-    let there: bool = sqlx::query_scalar("SELECT to_regclass($1) IS NOT NULL")
-        .persistent(false)
-        .bind(&*versions)
-        .fetch_one(&mut *on)
-        .await?;
-    if !there {
+    let there = about("SELECT to_regclass($1) IS NOT NULL", &table.render("{versions}"));
+    if !there.fetch_one(&mut *on).await?.try_get::<bool, _>(0)? {
         return Ok(None);
     }
     let sql = table.render("SELECT max(version), max(works_from) FROM {versions}");
-    let row = sqlx::query(AssertSqlSafe(sql)).persistent(false).fetch_one(on).await?;
+    let row = Statement::new(sql, false).fetch_one(on).await?;
     let (version, works_from): (Option<i32>, Option<i32>) = (row.try_get(0)?, row.try_get(1)?);
     Ok(version.zip(works_from))
 }
@@ -142,11 +134,17 @@ async fn validate(on: &mut PgConnection, table: &Table) -> Result<(), StoreError
 async fn server(on: &mut PgConnection) -> sqlx::Result<(i32, String)> {
     let sql = "SELECT current_setting('server_version_num')::integer, \
                current_setting('server_encoding')";
-    sqlx::query_as(sql).persistent(false).fetch_one(on).await
+    let row = Statement::new(sql.into(), false).fetch_one(on).await?;
+    Ok((row.try_get(0)?, row.try_get(1)?))
 }
 
 /// What the statements need and the table has not.
 async fn missing(on: &mut PgConnection, table: &Table) -> sqlx::Result<Vec<String>> {
-    let sql = include_str!("sql/missing.sql");
-    sqlx::query_scalar(sql).persistent(false).bind(&*table.render("{table}")).fetch_all(on).await
+    let missing = about(&table.render(include_str!("sql/missing.sql")), &table.render("{table}"));
+    missing.fetch_one(on).await?.try_get(0)
+}
+
+/// A question about a name. In one piece: there may be a pooler in between.
+fn about(sql: &str, name: &str) -> Statement<'static> {
+    Statement::new(sql.into(), false).bind(Param::Text(name.to_owned()))
 }

@@ -93,12 +93,17 @@ impl PostgresStore {
         if done.awaited && self.hints.is_some() {
             let (verbs, key) = (Arc::clone(&self.verbs), key.clone());
             tokio::spawn(async move {
-                if let Err(error) = verbs.announce(&mut on, &key).await {
-                    tracing::debug!(%key, %error, "those who wait for a key could not be told");
+                if let Err(failure) = verbs.announce(&key).send(&mut on).await {
+                    not_told(&key, &failure.into());
                 }
             });
         }
     }
+}
+
+/// They find out by a poll.
+pub(crate) fn not_told(key: &Key, error: &StoreError) {
+    tracing::debug!(%key, %error, "those who wait for a key could not be told");
 }
 
 #[async_trait]

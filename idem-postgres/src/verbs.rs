@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use idem_core::{Attempt, AttemptId, Fence, Fingerprint, Key, Lease, Record, State, StoreError};
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::Query;
-use sqlx::{AssertSqlSafe, PgConnection, Postgres, Row as _};
+use sqlx::postgres::PgRow;
+use sqlx::{PgConnection, Row as _};
 
 use crate::error::{corrupt, of_statement};
+use crate::statement::{Param, Statement, hex};
 use crate::table::Table;
 
 /// The statements, with the names of a table in them.
@@ -23,7 +23,7 @@ pub(crate) struct Verbs {
     announce: Arc<str>,
     purge: Arc<str>,
     /// Whether the server is asked to remember the statements.
-    persistent: bool,
+    prepared: bool,
 }
 
 /// What came of a `reserve`.
@@ -82,26 +82,23 @@ impl From<Failure> for StoreError {
 
 /// A statement with its parameters, and how its row is read.
 pub(crate) struct Verb<'q, T> {
-    query: Query<'q, Postgres, PgArguments>,
+    statement: Statement<'q>,
     read: fn(&PgRow) -> Result<T, Failure>,
 }
 
-impl<T> Verb<'_, T> {
+impl<'q, T> Verb<'q, T> {
     /// Sends it once.
     pub(crate) async fn send(self, on: &mut PgConnection) -> Result<T, Failure> {
-        (self.read)(&self.query.fetch_one(on).await?)
+        (self.read)(&self.statement.fetch_one(on).await?)
     }
 
-    fn bind<'q, V>(self, value: V) -> Self
-    where
-        V: sqlx::Encode<'q, Postgres> + sqlx::Type<Postgres>,
-    {
-        Self { query: self.query.bind(value), ..self }
+    fn bind(self, param: Param<'q>) -> Self {
+        Self { statement: self.statement.bind(param), ..self }
     }
 }
 
 impl Verbs {
-    pub(crate) fn new(table: Table, persistent: bool) -> Self {
+    pub(crate) fn new(table: Table, prepared: bool) -> Self {
         Self {
             reserve: table.render(include_str!("sql/reserve.sql")),
             renew: table.render(include_str!("sql/renew.sql")),
@@ -110,85 +107,85 @@ impl Verbs {
             announce: table.render(include_str!("sql/announce.sql")),
             purge: table.render(include_str!("sql/purge.sql")),
             table,
-            persistent,
+            prepared,
         }
     }
 
     fn verb<'q, T>(&self, sql: &Arc<str>, read: fn(&PgRow) -> Result<T, Failure>) -> Verb<'q, T> {
-        // The names in it were checked, and everything else is a parameter.
-        let query = sqlx::query(AssertSqlSafe(Arc::clone(sql))).persistent(self.persistent);
-        Verb { query, read }
+        Verb { statement: Statement::new(Arc::clone(sql), self.prepared), read }
     }
 
     fn of_lease<'q, T>(
         &self,
         sql: &Arc<str>,
-        lease: &Lease,
+        lease: &'q Lease,
         read: fn(&PgRow) -> Result<T, Failure>,
     ) -> Verb<'q, T> {
-        self.verb(sql, read).bind(&lease.key().digest()[..]).bind(&lease.attempt().as_bytes()[..])
+        self.verb(sql, read)
+            .bind(Param::Bytes(lease.key().digest()))
+            .bind(Param::Id(*lease.attempt().as_bytes()))
     }
 
     /// `door`: whether others are to find, without waiting, that the connection's transaction has
     /// the key.
-    pub(crate) fn reserve<'q>(&self, attempt: &Attempt, door: bool) -> Verb<'q, Reserved> {
+    pub(crate) fn reserve<'q>(&self, attempt: &'q Attempt, door: bool) -> Verb<'q, Reserved> {
         let (key, scope) = (attempt.key(), attempt.key().scope());
         self.verb(&self.reserve, reserved)
-            .bind(&key.digest()[..])
-            .bind(&attempt.fingerprint().as_bytes()[..])
-            .bind(&attempt.id().as_bytes()[..])
-            .bind(micros(attempt.lease_for()))
-            .bind(micros(attempt.retention_for()))
-            .bind(attempt.may_take_over())
-            .bind(door.then(|| self.table.door(key)))
-            .bind(shown(scope.operation()))
-            .bind(scope.tenant_id().map(shown))
+            .bind(Param::Bytes(key.digest()))
+            .bind(Param::Digest(*attempt.fingerprint().as_bytes()))
+            .bind(Param::Id(*attempt.id().as_bytes()))
+            .bind(Param::Integer(micros(attempt.lease_for())))
+            .bind(Param::Integer(micros(attempt.retention_for())))
+            .bind(Param::Bool(attempt.may_take_over()))
+            .bind(Param::MaybeInteger(door.then(|| self.table.door(key))))
+            .bind(Param::Text(shown(scope.operation())))
+            .bind(Param::MaybeText(scope.tenant_id().map(shown)))
     }
 
     pub(crate) fn renew<'q>(
         &self,
-        lease: &Lease,
+        lease: &'q Lease,
         duration: Duration,
     ) -> Verb<'q, (Duration, Done)> {
         self.of_lease(&self.renew, lease, renewed)
-            .bind(micros(duration))
-            .bind(self.table.bell(lease.key().digest()))
+            .bind(Param::Integer(micros(duration)))
+            .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
 
     /// `door`: as of [`reserve`](Self::reserve).
     pub(crate) fn complete<'q>(
         &self,
-        lease: &Lease,
-        payload: &[u8],
+        lease: &'q Lease,
+        payload: &'q [u8],
         retention: Duration,
         door: bool,
     ) -> Verb<'q, Done> {
         self.of_lease(&self.complete, lease, done)
-            .bind(payload)
-            .bind(micros(retention))
-            .bind(self.table.bell(lease.key().digest()))
-            .bind(door.then(|| self.table.door(lease.key())))
+            .bind(Param::Bytes(payload))
+            .bind(Param::Integer(micros(retention)))
+            .bind(Param::Integer(self.table.bell(lease.key().digest())))
+            .bind(Param::MaybeInteger(door.then(|| self.table.door(lease.key()))))
     }
 
-    pub(crate) fn release<'q>(&self, lease: &Lease) -> Verb<'q, Done> {
-        self.of_lease(&self.release, lease, done).bind(self.table.bell(lease.key().digest()))
+    pub(crate) fn release<'q>(&self, lease: &'q Lease) -> Verb<'q, Done> {
+        self.of_lease(&self.release, lease, done)
+            .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
 
     /// At most `most` expired rows from these pages.
     pub(crate) fn purge<'q>(&self, pages: &Range<i64>, most: u32) -> Verb<'q, Purged> {
-        self.verb(&self.purge, purged).bind(pages.start).bind(pages.end).bind(i64::from(most))
+        self.verb(&self.purge, purged)
+            .bind(Param::Integer(pages.start))
+            .bind(Param::Integer(pages.end))
+            .bind(Param::Integer(i64::from(most)))
     }
 
     /// The key's waiters are told to look again, if there are any.
-    pub(crate) async fn announce(&self, on: &mut PgConnection, key: &Key) -> sqlx::Result<()> {
-        sqlx::query(AssertSqlSafe(Arc::clone(&self.announce)))
-            .persistent(self.persistent)
-            .bind(self.table.channel())
-            .bind(hex(key.digest()))
-            .bind(self.table.bell(key.digest()))
-            .execute(on)
-            .await?;
-        Ok(())
+    pub(crate) fn announce<'q>(&self, key: &Key) -> Verb<'q, ()> {
+        self.verb(&self.announce, |_| Ok(()))
+            .bind(Param::Text(self.table.channel()))
+            .bind(Param::Text(hex(key.digest())))
+            .bind(Param::Integer(self.table.bell(key.digest())))
     }
 }
 
@@ -236,8 +233,8 @@ fn unreadable() -> Failure {
 }
 
 fn array<const N: usize>(row: &PgRow, column: &str) -> Result<[u8; N], Failure> {
-    let bytes: &[u8] = row.try_get(column)?;
-    Ok(bytes.try_into().map_err(corrupt)?)
+    let bytes: Vec<u8> = row.try_get(column)?;
+    bytes.try_into().map_err(|_| unreadable())
 }
 
 fn left(row: &PgRow) -> Result<Duration, Failure> {
@@ -253,13 +250,4 @@ fn micros(duration: Duration) -> i64 {
 /// A name as an operator sees it: a text of Postgres has no NUL.
 fn shown(name: &str) -> String {
     name.replace('\0', "\u{2400}")
-}
-
-/// The digest as it is sent to those who wait.
-pub(crate) fn hex(digest: &[u8; 32]) -> String {
-    use std::fmt::Write as _;
-    digest.iter().fold(String::with_capacity(64), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }

@@ -1,5 +1,6 @@
--- What the statements need and the table $1 does not have: a row each.
-SELECT 'a column ' || needed.name || ' ' || needed.type
+-- What the statements need and the table $1 does not have, in one array.
+SELECT coalesce(array_agg(what), '{}') FROM (
+SELECT 'a column ' || needed.name || ' ' || needed.type AS what
 FROM (VALUES
     ('fence', 'bigint'), ('lease_until', 'timestamp with time zone'),
     ('retain_until', 'timestamp with time zone'), ('attempts', 'integer'),
@@ -21,3 +22,4 @@ WHERE NOT EXISTS (
     WHERE i.indrelid = to_regclass($1) AND a.attname = 'key'
       AND i.indisunique AND i.indisvalid AND i.indnkeyatts = 1 AND i.indpred IS NULL
 )
+) AS missing

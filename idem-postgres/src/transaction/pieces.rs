@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use super::request::Rivals;
 use crate::jitter::jittered;
-use crate::store::PostgresStore;
+use crate::store::{PostgresStore, not_told};
 use crate::verbs::{Done, Failure, Reserved};
 
 /// The first and the longest pause before a key is looked at again.
@@ -168,12 +168,8 @@ impl PostgresStore {
 
     /// Tells those who wait for the key to look again, if anybody does.
     pub(super) async fn tell(&self, key: &Key) {
-        let told = match self.pool.acquire().await {
-            Ok(mut on) => self.verbs.announce(&mut on, key).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = told {
-            tracing::debug!(%key, %error, "those who wait for a key could not be told");
+        if let Err(error) = self.send(|| self.verbs.announce(key)).await {
+            not_told(key, &error);
         }
     }
 }

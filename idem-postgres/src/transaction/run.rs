@@ -10,7 +10,7 @@ use idem_core::{BoxError, Codec as _, Json, Key, Lease, Store as _, StoreError, 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::{PgConnection, PgPool, Postgres, Transaction};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::error::TransactionError;
 use super::pieces::{POLL, Reservation};
@@ -298,7 +298,8 @@ impl Wait {
         }
         let Some(watch) = &mut self.watch else {
             // Subscribed first, and looked at again at once.
-            self.watch = Some(store.watch(key).await.unwrap_or_else(|_| Watch::never()));
+            let watch = timeout_at(self.deadline, store.watch(key)).await;
+            self.watch = Some(watch.ok().and_then(Result::ok).unwrap_or_else(Watch::never));
             return true;
         };
         let next = (now + jittered(self.pause)).min(self.deadline);

@@ -23,6 +23,8 @@ struct Postgres {
     /// Where the stores connect: the server, or a pooler in front of it.
     front: String,
     _pooler: Option<Pgbouncer>,
+    /// What is in the message of a call, and not in one that keeps a connection alive.
+    needle: &'static str,
     /// How a store is made; a restart makes another.
     builder: Builder,
     store: RwLock<Arc<Fragile>>,
@@ -30,11 +32,20 @@ struct Postgres {
 }
 
 impl Postgres {
-    async fn new(builder: Builder) -> Self {
+    async fn new() -> Self {
+        Self::directly(PostgresStore::builder(), "sqlx_s_").await
+    }
+
+    /// Each call is one message, with the statement in it.
+    async fn unprepared() -> Self {
+        Self::directly(PostgresStore::builder().prepared(false), "idem_record").await
+    }
+
+    async fn directly(builder: Builder, needle: &'static str) -> Self {
         let timed = virtual_time::server().await;
         let database = Database::on(timed.server.url()).await;
         let front = database.url.clone();
-        Self::in_front(timed, database, front, None, builder).await
+        Self::in_front(timed, database, front, None, builder, needle).await
     }
 
     /// Through pgbouncer, which hands out connections by transaction. Hints come past it.
@@ -43,9 +54,9 @@ impl Postgres {
         let database = Database::on(timed.server.url()).await;
         let pooler = Pgbouncer::start(timed.server.port());
         let front = pooler.url_of(&database.url);
-        let builder =
-            PostgresStore::builder().persistent(false).listen_at(database.url.parse().unwrap());
-        Self::in_front(timed, database, front, Some(pooler), builder).await
+        let listen_at = database.url.parse().unwrap();
+        let builder = PostgresStore::builder().prepared(false).listen_at(listen_at);
+        Self::in_front(timed, database, front, Some(pooler), builder, "idem_record").await
     }
 
     async fn in_front(
@@ -54,11 +65,12 @@ impl Postgres {
         front: String,
         pooler: Option<Pgbouncer>,
         builder: Builder,
+        needle: &'static str,
     ) -> Self {
         let proxy = Proxy::start(address(&front)).await.unwrap();
         let store = Fragile::new(&builder, &front, &proxy).await;
         let (timed, store) = (Mutex::new(timed), RwLock::new(Arc::new(store)));
-        Self { timed, database, front, _pooler: pooler, builder, store, proxy }
+        Self { timed, database, front, _pooler: pooler, needle, builder, store, proxy }
     }
 
     fn fragile(&self) -> Arc<Fragile> {
@@ -216,9 +228,7 @@ impl Harness for Postgres {
             return Ok(());
         }
         store.warm_up().await.map_err(failed)?;
-        // How `Bind` goes on after the statement's name, prepared or not: one format for all
-        // parameters, the binary one. No other message of a verb's has these bytes.
-        self.proxy.only_with([0, 0, 1, 0, 1, 0]);
+        self.proxy.only_with(self.needle);
         self.proxy.next(match fault {
             Fault::Before => proxy::Fault::ResetBefore,
             Fault::After => proxy::Fault::ResetAfter,
@@ -232,7 +242,7 @@ fn failed(error: impl Into<BoxError>) -> HookError {
     HookError::Failed(error.into())
 }
 
-idem_conformance::suite!(async { Postgres::new(PostgresStore::builder()).await });
+idem_conformance::suite!(async { Postgres::new().await });
 
 /// Every property on this harness is shown, and none is skipped.
 fn holds_everywhere(harness: impl AsyncFn() -> Postgres) {
@@ -245,7 +255,7 @@ fn holds_everywhere(harness: impl AsyncFn() -> Postgres) {
 #[test]
 #[ignore = "slow: the whole suite once more"]
 fn holds_without_prepared_statements() {
-    holds_everywhere(async || Postgres::new(PostgresStore::builder().persistent(false)).await);
+    holds_everywhere(Postgres::unprepared);
 }
 
 // C112
@@ -259,7 +269,7 @@ fn holds_behind_pgbouncer_in_transaction_mode() {
 #[ignore = "slow: the whole suite once more"]
 fn holds_where_every_transaction_is_serializable() {
     holds_everywhere(async || {
-        let harness = Postgres::new(PostgresStore::builder()).await;
+        let harness = Postgres::new().await;
         let (_, name) = harness.database.url.rsplit_once('/').unwrap();
         let set = "SET default_transaction_isolation = 'serializable'";
         harness.database.run(&format!("ALTER DATABASE {name} {set}")).await;

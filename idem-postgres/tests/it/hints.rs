@@ -31,6 +31,18 @@ async fn a_lost_listener_comes_back_and_whoever_waits_looks_again() {
     is_hinted(&mut watch).await;
 }
 
+// C74, C123
+#[tokio::test]
+async fn the_longest_key_is_hinted_at() {
+    let database = Database::fresh().await;
+    let store = database.store().await;
+    let longest = "\u{10348}".repeat(255);
+    let lease = acquire(&store, &attempt(&longest)).await;
+    let mut watch = store.watch(&key(&longest)).await.unwrap();
+    store.complete(&lease, &vec![7; 100_000].into(), HOUR).await.unwrap();
+    is_hinted(&mut watch).await;
+}
+
 #[tokio::test]
 async fn a_process_listens_on_one_connection_and_lets_go_of_what_nobody_waits_for() {
     let database = Database::fresh().await;

@@ -14,6 +14,7 @@ mod crash;
 mod database;
 mod faults;
 mod hints;
+mod operators;
 mod pgbouncer;
 mod purge;
 mod schema;

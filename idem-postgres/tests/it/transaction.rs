@@ -131,7 +131,7 @@ async fn open(
     (end, running)
 }
 
-// C3, C115, C137
+// C3, C115, C116, C137
 #[tokio::test]
 async fn a_rival_waits_for_the_commit_and_replays() {
     let (database, store) = setup().await;
