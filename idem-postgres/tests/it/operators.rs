@@ -9,7 +9,10 @@ use crate::database::{Database, REQUEST, acquire, attempt, key, reserve};
 
 /// The statements of the page, in their order, about this key.
 fn statements(text: &str) -> Vec<String> {
-    let digest: String = key(text).digest().iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = key(text);
+    let (left, right) = key.digest().split_at(16);
+    let half = |half: &[u8]| u128::from_be_bytes(half.try_into().unwrap());
+    let digest = format!("{:032x}{:032x}", half(left), half(right));
     include_str!("../../docs/operating.md")
         .split("```sql\n")
         .skip(1)
