@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use idem_core::{Applied, BoxError, Refusal, StoreError};
+use idem_core::{Applied, Refusal, StoreError};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 /// An error of a statement that was sent.
@@ -114,11 +114,6 @@ pub(crate) fn is_broken(error: &sqlx::Error) -> bool {
         sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::Tls(_) => true,
         _ => false,
     }
-}
-
-/// A row that cannot be read (law L8).
-pub(crate) fn corrupt(what: impl Into<BoxError>) -> StoreError {
-    StoreError::corrupt(what)
 }
 
 #[cfg(test)]

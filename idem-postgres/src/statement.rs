@@ -112,6 +112,17 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
+/// What [`hex`] wrote of 32 bytes.
+pub(crate) fn unhex(digits: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let (left, right) = bytes.split_at_mut(16);
+    for (half, at) in [(left, 0..32), (right, 32..64)] {
+        let number = u128::from_str_radix(digits.get(at)?, 16).ok()?;
+        half.copy_from_slice(&number.to_be_bytes());
+    }
+    (digits.len() == 64).then_some(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +144,10 @@ mod tests {
     #[test]
     fn a_byte_is_two_digits() {
         assert_eq!(hex(&[0, 0x9f, 0xff]), "009fff");
+        let bytes = std::array::from_fn(|at| 255 - u8::try_from(at).unwrap());
+        assert_eq!(unhex(&hex(&bytes)), Some(bytes));
+        for odd in ["", "00", &"0".repeat(63), &"0".repeat(65), &"g".repeat(64)] {
+            assert_eq!(unhex(odd), None, "{odd}");
+        }
     }
 }

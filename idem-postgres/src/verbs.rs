@@ -8,7 +8,7 @@ use idem_core::{Attempt, AttemptId, Fence, Fingerprint, Key, Lease, Record, Stat
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
-use crate::error::{corrupt, of_statement};
+use crate::error::of_statement;
 use crate::statement::{Param, Statement, hex};
 use crate::table::Table;
 
@@ -204,8 +204,8 @@ fn reserved(row: &PgRow) -> Result<Reserved, Failure> {
     Ok(Reserved::Record(Record {
         fingerprint: Fingerprint::from_bytes(array(row, "fingerprint")?),
         holder: AttemptId::from_bytes(array(row, "holder")?),
-        fence: Fence(fence.try_into().map_err(corrupt)?),
-        attempts: attempts.try_into().map_err(corrupt)?,
+        fence: Fence(fence.try_into().map_err(StoreError::corrupt)?),
+        attempts: attempts.try_into().map_err(StoreError::corrupt)?,
         state,
     }))
 }
@@ -229,7 +229,7 @@ fn purged(row: &PgRow) -> Result<Purged, Failure> {
 }
 
 fn unreadable() -> Failure {
-    corrupt("the row is damaged, or of another format").into()
+    StoreError::corrupt("the row is damaged, or of another format").into()
 }
 
 fn array<const N: usize>(row: &PgRow, column: &str) -> Result<[u8; N], Failure> {
@@ -239,7 +239,7 @@ fn array<const N: usize>(row: &PgRow, column: &str) -> Result<[u8; N], Failure> 
 
 fn left(row: &PgRow) -> Result<Duration, Failure> {
     let micros: i64 = row.try_get("left_us")?;
-    Ok(Duration::from_micros(micros.try_into().map_err(corrupt)?))
+    Ok(Duration::from_micros(micros.try_into().map_err(StoreError::corrupt)?))
 }
 
 /// What does not fit was refused long before.

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::line::{Line, OpenLine};
 use crate::jitter::jittered;
-use crate::statement::hex;
+use crate::statement::unhex;
 
 /// How many keys a process holds the bells of. Each takes a place in the server's table of locks,
 /// which has `max_locks_per_transaction` × `max_connections`; who waits for more keys polls.
@@ -176,8 +176,7 @@ impl Listener {
     }
 
     fn pass_on(&self, payload: &str) {
-        let told = self.watched.iter().find(|(digest, _)| hex(&digest[..]) == payload);
-        if let Some((_, watched)) = told {
+        if let Some(watched) = unhex(payload).and_then(|digest| self.watched.get(&digest)) {
             watched.hints.send_replace(());
         }
     }

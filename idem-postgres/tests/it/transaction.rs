@@ -304,6 +304,25 @@ async fn a_serialization_failure_repeats_the_whole_action() {
     assert_eq!(database.number("SELECT left_over::bigint FROM stock").await, 4);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn at_every_isolation_one_of_many_rivals_runs() {
+    let (database, store) = setup().await;
+    let levels = [Isolation::ReadCommitted, Isolation::RepeatableRead, Isolation::Serializable];
+    for (number, level) in levels.into_iter().enumerate() {
+        let rivals = (0..16).map(|_| {
+            let (store, pool) = (store.clone(), database.pool.clone());
+            let request = request(&number.to_string()).isolation(level).repeats(50);
+            tokio::spawn(async move { place(&store, &pool, &request).await })
+        });
+        let mut fresh = 0;
+        for rival in futures_util::future::join_all(rivals).await {
+            fresh += u32::from(!rival.unwrap().unwrap().replayed);
+        }
+        assert_eq!(fresh, 1, "{level:?}");
+    }
+    assert_eq!(orders(&database).await, 3);
+}
+
 #[tokio::test]
 async fn repeats_are_bounded() {
     let (database, store) = setup().await;
