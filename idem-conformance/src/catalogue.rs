@@ -262,7 +262,6 @@ macro_rules! for_each_property {
                 Coordinator trouble_with_one_call_costs_no_second_effect [];
                 Coordinator lost_hints_leave_nobody_waiting [];
                 Coordinator failed_completion_is_made_good [];
-                Coordinator hanging_store_fails_closed [];
                 Coordinator hanging_store_fails_open [];
                 Coordinator unreadable_answer_is_not_run_again [];
             }

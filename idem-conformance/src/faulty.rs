@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -51,6 +51,10 @@ pub enum Trouble {
     Refused(Refusal),
     /// There is a record that cannot be read.
     Corrupt,
+    /// The driver has a bug.
+    Panics,
+    /// For a renewal: it is carried out after so long, even if nobody waits for it any more.
+    OnTheWire(Duration),
     /// For a watch: it is granted, and never hints.
     NeverHints,
 }
@@ -60,13 +64,14 @@ pub enum Trouble {
 /// It is how the coordinator is tried on a store that is right, and out of reach. See
 /// [`wrong`](crate::wrong) for stores that are wrong.
 pub struct Faulty<S> {
-    store: S,
+    store: Arc<S>,
     script: Mutex<Script>,
 }
 
 #[derive(Debug, Default)]
 struct Script {
-    next: VecDeque<(Verb, Trouble)>,
+    /// `None` stands for whichever verb comes first.
+    next: VecDeque<(Option<Verb>, Trouble)>,
     always: Vec<(Verb, Trouble)>,
     asked: Vec<Verb>,
 }
@@ -74,7 +79,7 @@ struct Script {
 impl<S> Faulty<S> {
     /// The store, without a fault yet.
     pub fn new(store: S) -> Self {
-        Self { store, script: Mutex::default() }
+        Self { store: Arc::new(store), script: Mutex::default() }
     }
 
     /// The store behind the faults: what another process, with no trouble, sees.
@@ -84,7 +89,12 @@ impl<S> Faulty<S> {
 
     /// One call of the verb goes wrong so: the first that has no earlier trouble of its own.
     pub fn next(&self, verb: Verb, trouble: Trouble) {
-        self.script().next.push_back((verb, trouble));
+        self.script().next.push_back((Some(verb), trouble));
+    }
+
+    /// The next call of a verb, whichever it is, goes wrong so. A watch is none.
+    pub fn next_of_any(&self, trouble: Trouble) {
+        self.script().next.push_back((None, trouble));
     }
 
     /// Every call of the verb goes wrong so, until [`heal`](Self::heal).
@@ -118,7 +128,8 @@ impl<S> Faulty<S> {
     fn trouble(&self, verb: Verb) -> Option<Trouble> {
         let mut script = self.script();
         script.asked.push(verb);
-        if let Some(at) = script.next.iter().position(|(of, _)| *of == verb) {
+        let due = |of: &Option<Verb>| of.map_or(verb != Verb::Watch, |of| of == verb);
+        if let Some(at) = script.next.iter().position(|(of, _)| due(of)) {
             return script.next.remove(at).map(|(_, trouble)| trouble);
         }
         script.always.iter().find(|(of, _)| *of == verb).map(|(_, trouble)| *trouble)
@@ -129,40 +140,59 @@ impl<S> Faulty<S> {
         verb: Verb,
         call: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        match self.trouble(verb) {
-            None | Some(Trouble::NeverHints) => call.await,
-            Some(Trouble::NotApplied) => {
-                Err(StoreError::unavailable(Applied::No, "the connection was refused"))
-            }
-            Some(Trouble::ReplyLost) => {
-                // Whatever it came to, nobody learns of it.
-                let _ = call.await;
-                Err(StoreError::unavailable(Applied::Unknown, "the connection was reset"))
-            }
-            Some(Trouble::Hangs) => std::future::pending().await,
-            Some(Trouble::Late(by)) => {
-                tokio::time::sleep(by).await;
-                call.await
-            }
-            Some(Trouble::LateReply(by)) => {
-                let reply = call.await;
-                tokio::time::sleep(by).await;
-                reply
-            }
-            Some(Trouble::Refused(refusal)) => Err(StoreError::refused(refusal, "as told")),
-            Some(Trouble::Corrupt) => Err(StoreError::corrupt("as told")),
+        suffer(self.trouble(verb), call).await
+    }
+}
+
+#[expect(clippy::panic, reason = "as told")]
+async fn suffer<T>(
+    trouble: Option<Trouble>,
+    call: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    match trouble {
+        None | Some(Trouble::NeverHints | Trouble::OnTheWire(_)) => call.await,
+        Some(Trouble::NotApplied) => {
+            Err(StoreError::unavailable(Applied::No, "the connection was refused"))
         }
+        Some(Trouble::ReplyLost) => {
+            // Whatever it came to, nobody learns of it.
+            let _ = call.await;
+            Err(StoreError::unavailable(Applied::Unknown, "the connection was reset"))
+        }
+        Some(Trouble::Hangs) => std::future::pending().await,
+        Some(Trouble::Late(by)) => {
+            tokio::time::sleep(by).await;
+            call.await
+        }
+        Some(Trouble::LateReply(by)) => {
+            let reply = call.await;
+            tokio::time::sleep(by).await;
+            reply
+        }
+        Some(Trouble::Refused(refusal)) => Err(StoreError::refused(refusal, "as told")),
+        Some(Trouble::Corrupt) => Err(StoreError::corrupt("as told")),
+        Some(Trouble::Panics) => panic!("a bug in the driver"),
     }
 }
 
 #[async_trait]
-impl<S: Store> Store for Faulty<S> {
+impl<S: Store + 'static> Store for Faulty<S> {
     async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
         self.with(Verb::Reserve, self.store.reserve(attempt)).await
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
-        self.with(Verb::Renew, self.store.renew(lease, duration)).await
+        let trouble = self.trouble(Verb::Renew);
+        if let Some(Trouble::OnTheWire(by)) = trouble {
+            let (store, lease) = (Arc::clone(&self.store), lease.clone());
+            let sent = tokio::spawn(async move {
+                tokio::time::sleep(by).await;
+                store.renew(&lease, duration).await
+            });
+            let lost = |_| StoreError::unavailable(Applied::Unknown, "the runtime was shut down");
+            return sent.await.unwrap_or_else(|error| Err(lost(error)));
+        }
+        suffer(trouble, self.store.renew(lease, duration)).await
     }
 
     async fn complete(

@@ -7,7 +7,6 @@ mod harness;
 mod history;
 mod lab;
 mod law;
-mod lossy;
 mod properties;
 #[cfg(feature = "proxy")]
 pub mod proxy;
@@ -25,7 +24,6 @@ pub use crate::failure::Skip;
 pub use crate::faulty::{Faulty, Trouble, Verb};
 pub use crate::harness::{Clock, Damage, Fault, Harness, Hook, HookError, Skew};
 pub use crate::law::{Law, Level};
-pub use crate::lossy::LosesReplies;
 pub use crate::report::{Case, Counts, Outcome, Report};
 pub use crate::runner::{Options, OptionsError, run_all};
 #[doc(hidden)]

@@ -501,52 +501,27 @@ pub(crate) async fn failed_completion_is_made_good(lab: Lab) -> Verdict {
     bench.provider.had(1)
 }
 
-/// Ten callers of one process on a store that hangs, and what they are told; then the store again.
-async fn on_a_hanging_store(
-    lab: &Lab,
-    policy: OnStoreFailure,
-) -> Verdict<(Arc<Bench>, Vec<Answer>, Coordinator)> {
-    let bench = Arc::new(Bench::new(lab)?);
+/// A store that hangs costs a call its budget. Failing open, one process runs once, and has the
+/// result recorded when the store answers.
+// C102, C111
+pub(crate) async fn hanging_store_fails_open(lab: Lab) -> Verdict {
+    let bench = Arc::new(Bench::new(&lab)?);
     let faulty = Arc::new(Faulty::new(lab.store().into_inner()));
     faulty.down(Trouble::Hangs);
     let budget = StoreBudget::default().per_try(MOMENT).tries(2).breaker(1_000, MOMENT);
-    let process =
-        Bench::process(faulty.clone(), |b| b.on_store_failure(policy).store_budget(budget))?;
+    let process = Bench::process(faulty.clone(), |b| {
+        b.on_store_failure(OnStoreFailure::RunUnprotected).store_budget(budget)
+    })?;
     let mut callers = JoinSet::new();
     for _ in 0..10 {
         let (bench, process) = (bench.clone(), process.clone());
         callers.spawn(async move { bench.run(&process, MOMENT).await });
     }
-    let mut answers = Vec::new();
     while let Some(answer) = callers.join_next().await {
-        answers.push(answer?);
+        let answer = answer?;
+        ensure!(value(&answer)? == "effect 1", "two answers in one process: {answer:?}");
     }
     faulty.heal();
-    Ok((bench, answers, process))
-}
-
-/// A store that hangs costs a call its budget. Failing closed, nothing runs until it answers.
-// C102, C111
-pub(crate) async fn hanging_store_fails_closed(lab: Lab) -> Verdict {
-    let closed = OnStoreFailure::Refuse;
-    let (bench, answers, process) = on_a_hanging_store(&lab, closed).await?;
-    for answer in &answers {
-        told(answer, "store_unavailable")?;
-    }
-    bench.provider.had(0)?;
-    value(&bench.run(&process, Duration::ZERO).await)?;
-    bench.provider.had(1)
-}
-
-/// A store that hangs costs a call its budget. Failing open, one process runs once, and has the
-/// result recorded when the store answers.
-// C102, C111
-pub(crate) async fn hanging_store_fails_open(lab: Lab) -> Verdict {
-    let open = OnStoreFailure::RunUnprotected;
-    let (bench, answers, process) = on_a_hanging_store(&lab, open).await?;
-    for answer in &answers {
-        ensure!(value(answer)? == "effect 1", "two answers in one process: {answer:?}");
-    }
     let drained = process.drain(PATIENCE).await;
     drained.map_err(|why| Failure::violated(format!("the result was not recorded: {why}")))?;
     let elsewhere = Bench::process(lab.fork_or_store().await?.into_inner(), |b| b)?;

@@ -28,7 +28,6 @@ const REASONS: &[(&[&str], &str)] = &[
             "one_effect::trouble_with_one_call_costs_no_second_effect",
             "one_effect::lost_hints_leave_nobody_waiting",
             "one_effect::failed_completion_is_made_good",
-            "one_effect::hanging_store_fails_closed",
             "one_effect::hanging_store_fails_open",
             "one_effect::unreadable_answer_is_not_run_again",
         ],
