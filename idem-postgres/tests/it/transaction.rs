@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use idem_conformance::servers;
 use idem_core::{Store, StoreError, Verdict};
 use idem_postgres::{
     Committed, Held, Isolation, PostgresStore, Reservation, Rivals, TransactionError,
@@ -30,7 +31,10 @@ enum Failed {
 }
 
 async fn setup() -> (Database, PostgresStore) {
-    let database = Database::fresh().await;
+    setup_on(Database::fresh().await).await
+}
+
+async fn setup_on(database: Database) -> (Database, PostgresStore) {
     let store = database.store().await;
     database
         .run(
@@ -178,6 +182,24 @@ async fn a_rival_is_rejected_while_the_first_is_uncommitted() {
     assert!(first.await.unwrap());
     let rejecting = request("k").rivals(Rivals::Reject);
     assert!(place(&store, &database.pool, &rejecting).await.unwrap().replayed);
+}
+
+#[tokio::test]
+async fn a_server_that_crashes_in_the_middle_leaves_nothing() {
+    let mut server = servers::postgres().own().await.unwrap();
+    let (database, store) = setup_on(Database::on(server.url()).await).await;
+    let (end, first) = open(&database, &store).await;
+    server.kill().await.unwrap();
+    server.restart().await.unwrap();
+    end.send(true).unwrap();
+    // What it had begun is gone, and so is its commit. The repeat runs the action again, which this
+    // one does not let happen.
+    assert!(first.await.is_err() || orders(&database).await == 0);
+    while let Err(error) = place(&store, &database.pool, &request("k")).await {
+        assert!(matches!(error.code(), "transaction_failed" | "store_unavailable"), "{error}");
+    }
+    assert!(place(&store, &database.pool, &request("k")).await.unwrap().replayed);
+    assert_eq!(orders(&database).await, 1);
 }
 
 // C118
