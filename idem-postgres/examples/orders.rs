@@ -1,8 +1,8 @@
 //! Orders that are placed once, however often they are asked for and whatever crashes.
 //!
-//! `cargo run -p idem-postgres --example orders` starts a Postgres of its own, or uses the one that
-//! `IDEM_POSTGRES_URL` names. Twelve customers send the same request four times each, at once. Half
-//! of the workers die on the way, at any moment, and their requests are sent again.
+//! `cargo run -p idem-postgres --example orders` starts a Postgres of its own. Twelve customers send
+//! the same request four times each, at once. Half of the workers die on the way, at any moment, and
+//! their requests are sent again.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -29,16 +29,15 @@ struct Seen {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let server = servers::postgres().await?;
+    let server = servers::postgres().own().await?;
     let pool = PgPool::connect(server.url()).await?;
     sqlx::raw_sql(
-        "DROP TABLE IF EXISTS ledger, orders;
-         CREATE TABLE orders (id bigserial PRIMARY KEY, customer bigint, amount bigint);
+        "CREATE TABLE orders (id bigserial PRIMARY KEY, customer bigint, amount bigint);
          CREATE TABLE ledger (order_id bigint REFERENCES orders, amount bigint)",
     )
     .execute(&pool)
     .await?;
-    let store = PostgresStore::builder().table("example_orders").on_pool(pool.clone()).await?;
+    let store = PostgresStore::builder().on_pool(pool.clone()).await?;
 
     let seen = serve(&store, &pool).await?;
     report(&pool, &seen).await
@@ -48,13 +47,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 async fn place(
     store: &PostgresStore,
     pool: &PgPool,
-    run: u32,
     customer: u64,
 ) -> Result<Committed<i64>, Box<TransactionError<sqlx::Error>>> {
     let amount = i64::try_from(customer).unwrap_or(i64::MAX).saturating_mul(100);
-    // The run is part of the key: the server may have been used before.
-    let key =
-        Scope::new("order.place").and_then(|scope| Key::new(scope, &format!("{run}-{customer}")));
+    let key = Scope::new("order.place").and_then(|scope| Key::new(scope, &customer.to_string()));
     let (Ok(key), Ok(fingerprint)) = (key, Fingerprint::of(&(customer, amount))) else {
         unreachable!("a number makes a key and a fingerprint")
     };
@@ -80,7 +76,6 @@ async fn write(on: &mut PgConnection, customer: u64, amount: i64) -> sqlx::Resul
 
 /// All requests at once; every other worker crashes the first time.
 async fn serve(store: &PostgresStore, pool: &PgPool) -> Result<Seen, Box<dyn Error>> {
-    let run = std::process::id();
     let mut requests = JoinSet::new();
     for number in 0..CUSTOMERS * REQUESTS_EACH {
         let (store, pool, customer) = (store.clone(), pool.clone(), number % CUSTOMERS + 1);
@@ -90,10 +85,10 @@ async fn serve(store: &PostgresStore, pool: &PgPool) -> Result<Seen, Box<dyn Err
                 // The worker is gone in the middle of whatever it does: before, inside or after
                 // the transaction.
                 let lives = Duration::from_millis(number * 3 % 40);
-                let worker = tokio::time::timeout(lives, place(&store, &pool, run, customer));
+                let worker = tokio::time::timeout(lives, place(&store, &pool, customer));
                 crashes = u64::from(worker.await.is_err());
             }
-            (customer, crashes, place(&store, &pool, run, customer).await)
+            (customer, crashes, place(&store, &pool, customer).await)
         });
     }
     let mut seen = Seen::default();

@@ -32,10 +32,31 @@ pub(super) enum Command {
     /// Answers once the subscription is there; with nothing if there is no room for it.
     Watch {
         digest: [u8; 32],
-        reply: oneshot::Sender<Result<Option<watch::Receiver<()>>, StoreError>>,
+        listener: mpsc::UnboundedSender<Command>,
+        reply: oneshot::Sender<Result<Option<Waiter>, StoreError>>,
     },
     /// One who waited for the key is gone.
     Leave { digest: [u8; 32] },
+}
+
+/// One who waits for a key. Dropping it ends the subscription, also on the way to who asked.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) hints: watch::Receiver<()>,
+    /// After the hints: by the time it says so, they are gone.
+    _leave: Leave,
+}
+
+#[derive(Debug)]
+struct Leave {
+    digest: [u8; 32],
+    listener: mpsc::UnboundedSender<Command>,
+}
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        let _ = self.listener.send(Command::Leave { digest: self.digest });
+    }
 }
 
 /// Everybody who waits in this process, by key.
@@ -100,8 +121,11 @@ impl Listener {
         loop {
             match self.next(&mut line).await {
                 Next::Command(None) => return Ok(()),
-                Next::Command(Some(Command::Watch { digest, reply })) => {
-                    let _ = reply.send(Ok(self.watch(&mut line, digest).await?));
+                Next::Command(Some(Command::Watch { digest, listener, reply })) => {
+                    let hints = self.watch(&mut line, digest).await?;
+                    let waiter =
+                        hints.map(|hints| Waiter { hints, _leave: Leave { digest, listener } });
+                    let _ = reply.send(Ok(waiter));
                 }
                 Next::Command(Some(Command::Leave { digest })) => {
                     self.leave(&mut line, digest).await?;

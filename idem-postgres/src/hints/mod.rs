@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::stream;
 use idem_core::{Applied, Key, StoreError, Watch};
 use sqlx::postgres::PgConnectOptions;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use self::line::Line;
 use self::listener::{Command, Listener};
@@ -39,13 +39,12 @@ impl Hints {
     }
 
     pub(crate) async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        let digest = *key.digest();
         let commands = self.listener();
         let (reply, told) = oneshot::channel();
         let gone = || StoreError::unavailable(Applied::No, "the listener has ended");
-        commands.send(Command::Watch { digest, reply }).map_err(|_| gone())?;
-        let Some(hints) = told.await.map_err(|_| gone())?? else { return Ok(Watch::never()) };
-        let waiter = Waiter { hints, digest, commands };
+        let waiting = Command::Watch { digest: *key.digest(), listener: commands.clone(), reply };
+        commands.send(waiting).map_err(|_| gone())?;
+        let Some(waiter) = told.await.map_err(|_| gone())?? else { return Ok(Watch::never()) };
         Ok(Watch::new(stream::unfold(waiter, |mut waiter| async move {
             waiter.hints.changed().await.ok()?;
             Some(((), waiter))
@@ -63,18 +62,5 @@ impl Hints {
                 listener.insert(commands).clone()
             }
         }
-    }
-}
-
-/// One who waits for a key; dropping it ends the subscription.
-struct Waiter {
-    hints: watch::Receiver<()>,
-    digest: [u8; 32],
-    commands: mpsc::UnboundedSender<Command>,
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        let _ = self.commands.send(Command::Leave { digest: self.digest });
     }
 }

@@ -16,6 +16,9 @@ const LISTENERS: &str = "FROM pg_stat_activity WHERE datname = current_database(
                          AND (query LIKE 'LISTEN%' OR query LIKE '%advisory_lock_shared%')
                          AND pid <> pg_backend_pid()";
 
+const BELLS: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database =
+                     (SELECT oid FROM pg_database WHERE datname = current_database())";
+
 // C122
 #[tokio::test]
 async fn a_lost_listener_comes_back_and_whoever_waits_looks_again() {
@@ -52,17 +55,15 @@ async fn a_process_listens_on_one_connection_and_lets_go_of_what_nobody_waits_fo
         watches.push(store.clone().watch(&key(&(number % 10).to_string())).await.unwrap());
     }
     assert_eq!(database.number(&format!("SELECT count(*) {LISTENERS}")).await, 1);
-    let bells = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database =
-                 (SELECT oid FROM pg_database WHERE datname = current_database())";
-    assert_eq!(database.number(bells).await, 10);
+    assert_eq!(database.number(BELLS).await, 10);
     watches.truncate(5);
     for _ in 0..200 {
-        if database.number(bells).await == 5 {
+        if database.number(BELLS).await == 5 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    assert_eq!(database.number(bells).await, 5);
+    assert_eq!(database.number(BELLS).await, 5);
     drop((watches, store));
     for _ in 0..200 {
         if database.number(&format!("SELECT count(*) {LISTENERS}")).await == 0 {
@@ -71,6 +72,25 @@ async fn a_process_listens_on_one_connection_and_lets_go_of_what_nobody_waits_fo
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     panic!("a listener outlives its store");
+}
+
+#[tokio::test]
+async fn a_wait_that_is_dropped_on_the_way_leaves_nothing() {
+    let database = Database::fresh().await;
+    let store = database.store().await;
+    for number in 0..200 {
+        let key = key(&number.to_string());
+        let _ = futures_util::FutureExt::now_or_never(store.watch(&key));
+        let _ = timeout(Duration::from_micros(number * 10), store.watch(&key)).await;
+    }
+    let _last = store.watch(&key("last")).await.unwrap();
+    for _ in 0..200 {
+        if database.number(BELLS).await == 1 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{} bells are held for one who waits", database.number(BELLS).await);
 }
 
 #[tokio::test]

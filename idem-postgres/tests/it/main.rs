@@ -19,5 +19,4 @@ mod pgbouncer;
 mod purge;
 mod schema;
 mod transaction;
-mod verbs;
 mod virtual_time;
