@@ -10,6 +10,13 @@ pub mod memory {
     pub use idem_memory::*;
 }
 
+/// The store on Postgres, and one transaction with the application's writes.
+#[cfg(feature = "postgres")]
+pub mod postgres {
+    #[doc(inline)]
+    pub use idem_postgres::*;
+}
+
 /// The front page of the repository: its code must compile and run too.
 #[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../../README.md")]

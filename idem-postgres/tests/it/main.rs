@@ -1,0 +1,22 @@
+//! The store on a real Postgres.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod cancel;
+mod conformance;
+mod counts;
+mod crash;
+mod database;
+mod faults;
+mod hints;
+mod operators;
+mod pgbouncer;
+mod purge;
+mod schema;
+mod transaction;
+mod virtual_time;
