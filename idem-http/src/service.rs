@@ -22,6 +22,11 @@ use crate::render::{Form, render};
 /// The handler finds its [`RunningAttempt`](idem_core::RunningAttempt) among the request's
 /// extensions.
 ///
+/// # The handler's task
+/// The handler starts in its caller's task, and moves to one of its own as soon as it waits for
+/// anything. Its log span moves with it; Tokio's task-locals of the layers in front do not. Hand
+/// on what it needs in the request's extensions.
+///
 /// # Cancellation
 /// Dropping the response future while the request's body is read, or while another attempt is
 /// waited for, leaves nothing behind. Once the handler runs, it is driven to its end and its
