@@ -31,11 +31,12 @@ fn until_answered(flights: &Flights, mut fails: bool) -> Bytes {
             }
             Seat::Lead(flight) => {
                 thread::yield_now();
-                flight.land(Landed::Answer(Bytes::from_static(b"answer")));
+                let answer = Bytes::from_static(b"answer");
+                flight.land(Landed::Answer { answer, recorded: true });
                 return Bytes::from_static(b"answer");
             }
             Seat::Follow(mut follower) => match block_on(follower.landed()) {
-                Landed::Answer(answer) => return answer,
+                Landed::Answer { answer, .. } => return answer,
                 Landed::Again => {}
                 Landed::Refused(error) => panic!("nobody refuses: {error}"),
             },
@@ -64,7 +65,7 @@ fn nobody_is_left_waiting_when_leaders_land_or_leave() {
 }
 
 #[test]
-fn at_most_one_runs_without_the_store() {
+fn at_most_one_runs_in_a_process() {
     shuttle::check_random(
         || {
             let flights = Flights::default();
@@ -75,7 +76,7 @@ fn at_most_one_runs_without_the_store() {
                         let Seat::Lead(flight) = flights.board_alone(&key(), request(of)) else {
                             panic!("nobody has an answer");
                         };
-                        let stands = flight.run_unprotected();
+                        let stands = flight.run(None);
                         let runs = match stands {
                             Ok(()) => true,
                             Err(Standing::SameRequest(_)) => {
@@ -119,7 +120,7 @@ fn an_answer_reaches_whoever_comes_before_it_is_recorded() {
             flight.answered(Bytes::from_static(b"answer"));
             thread::yield_now();
             for late in late {
-                let Landed::Answer(answer) = late.join().unwrap() else {
+                let Landed::Answer { answer, .. } = late.join().unwrap() else {
                     panic!("the first landing stands");
                 };
                 assert_eq!(answer, "answer");
