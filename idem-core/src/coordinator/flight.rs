@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::error::CallError;
-use super::sync::{Mutex, MutexGuard};
+use super::sync::{Mutex, MutexGuard, interleave};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 
@@ -171,6 +171,7 @@ impl Flight {
     }
 
     fn set(&self, state: State) {
+        interleave();
         self.entry.state.send_if_modified(|current| {
             // The first landing stands.
             let open = !matches!(current, State::Landed(_));
