@@ -16,8 +16,9 @@ const RELEASED: u8 = 3;
 
 impl Row {
     /// The row as bytes: format version, phase, holder (16), fence, attempts, retain-until, then
-    /// what the phase has: fingerprint (32) and lease end, or fingerprint and payload. Numbers
-    /// are big-endian.
+    /// what the phase has: fingerprint (32) and lease end, or fingerprint, length of the payload
+    /// and payload. Numbers are big-endian. The length is there so that a payload cut short is
+    /// told from a short payload (law L8).
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(128);
         out.put_u8(VERSION);
@@ -37,6 +38,7 @@ impl Row {
             }
             Phase::Completed { fingerprint, payload } => {
                 out.put_slice(fingerprint.as_bytes());
+                out.put_u64(payload.len() as u64);
                 out.put_slice(payload);
             }
             Phase::Released => {}
@@ -67,6 +69,10 @@ impl Row {
             }
             COMPLETED => {
                 let fingerprint = Fingerprint::from_bytes(array(&mut rest)?);
+                let length = rest.try_get_u64().map_err(StoreError::corrupt)?;
+                if length != rest.len() as u64 {
+                    return Err(StoreError::corrupt("the payload is cut short or too long"));
+                }
                 Phase::Completed { fingerprint, payload: std::mem::take(&mut rest) }
             }
             RELEASED => Phase::Released,
