@@ -1,0 +1,181 @@
+//! The client `fred`, in whatever topology its configuration names.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use fred::clients::Client as Fred;
+use fred::error::{Error, ErrorKind};
+use fred::interfaces::{ClientLike, EventInterface, LuaInterface, PubsubInterface};
+use fred::types::config::{Config, ReconnectPolicy};
+use fred::types::{Builder, ConnectHandle, CustomCommand, Message, Value};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+
+use super::{Client, Heard, Subscriber};
+use crate::failure::Failure;
+use crate::script::Script;
+
+/// Messages that may wait to be heard; the default of 32 is less than one burst.
+const MESSAGES: usize = 4_096;
+
+/// Any number of calls over one connection (to each node) that reconnects by itself.
+#[derive(Debug)]
+pub(crate) struct FredClient {
+    client: Fred,
+    patience: Duration,
+}
+
+impl FredClient {
+    /// Starts to connect, and does not wait for it.
+    pub(crate) fn new(config: Config, patience: Duration) -> Result<Self, Error> {
+        let mut builder = builder(config, patience);
+        // For ever, from 20 ms to 1 s apart.
+        builder.set_policy(ReconnectPolicy::new_exponential(0, 20, 1_000, 2));
+        let client = builder.build()?;
+        drop(client.connect());
+        Ok(Self { client, patience })
+    }
+}
+
+impl Drop for FredClient {
+    fn drop(&mut self) {
+        quit(&self.client);
+    }
+}
+
+/// Ends a client's connection; its task would reconnect for ever otherwise.
+fn quit(client: &Fred) {
+    let client = client.clone();
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(async move {
+            // It ends as well if the server does not say goodbye.
+            let _ = client.quit().await;
+        });
+    }
+}
+
+fn builder(config: Config, patience: Duration) -> Builder {
+    let mut builder = Builder::from_config(config);
+    builder.with_config(|config| config.fail_fast = false);
+    builder.with_performance_config(|config| config.broadcast_channel_capacity = MESSAGES);
+    builder.with_connection_config(|config| {
+        config.connection_timeout = patience;
+        config.internal_command_timeout = patience;
+        // Whether a call is repeated is decided above, where its deadline is known.
+        config.max_command_attempts = 1;
+        config.reconnect_on_auth_error = true;
+        // By default a connection on which nothing comes back is kept for ever.
+        config.unresponsive.max_timeout = Some(patience);
+        config.unresponsive.interval = (patience / 4).max(Duration::from_millis(2));
+    });
+    builder
+}
+
+/// What the server says begins with a code in capitals; what the client says does not.
+fn is_servers(text: &str) -> bool {
+    let code = text.split(' ').next().unwrap_or_default();
+    code.len() >= 3 && code.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+fn failure(error: Error) -> Failure {
+    match error.kind() {
+        _ if is_servers(error.details()) => Failure::answered(error.details()),
+        ErrorKind::Config
+        | ErrorKind::Url
+        | ErrorKind::InvalidArgument
+        | ErrorKind::InvalidCommand
+        | ErrorKind::Backpressure => Failure::not_sent(error),
+        _ => Failure::unanswered(error),
+    }
+}
+
+#[async_trait]
+impl Client for FredClient {
+    async fn eval(
+        &self,
+        by_name: bool,
+        script: &'static Script,
+        key: &str,
+        args: &[Bytes],
+    ) -> Result<Vec<Bytes>, Failure> {
+        let args: Vec<Value> = args.iter().cloned().map(Value::Bytes).collect();
+        let answer: Result<Vec<Bytes>, _> = if by_name {
+            self.client.evalsha(script.sha.as_str(), key, args).await
+        } else {
+            self.client.eval(script.code, key, args).await
+        };
+        answer.map_err(failure)
+    }
+
+    async fn ask(&self, command: &'static str, args: &[&str]) -> Result<Vec<String>, Failure> {
+        let args: Vec<Value> = args.iter().map(|&arg| arg.into()).collect();
+        let command = CustomCommand::new_static(command, None::<u16>, false);
+        let answer: Value = self.client.custom(command, args).await.map_err(failure)?;
+        let mut strings = Vec::new();
+        flatten(answer, &mut strings);
+        Ok(strings)
+    }
+
+    /// Nothing to do: fred itself leaves a connection on which nothing comes back.
+    fn stalled(&self) {}
+
+    async fn subscriber(&self) -> Result<Box<dyn Subscriber>, Failure> {
+        // Without a policy: it ends when its connection is lost, and says so.
+        let client = builder(self.client.client_config(), self.patience).build();
+        let client = client.map_err(Failure::not_sent)?;
+        let (messages, task) = (client.message_rx(), client.connect());
+        // From here on, it is closed if this is dropped.
+        let hearing = Hearing { client, messages, task };
+        hearing.client.wait_for_connect().await.map_err(Failure::not_sent)?;
+        Ok(Box::new(hearing))
+    }
+}
+
+/// The texts in a value, in order: a map in RESP3 is a list of pairs in RESP2.
+fn flatten(value: Value, into: &mut Vec<String>) {
+    match value {
+        Value::Array(values) => values.into_iter().for_each(|value| flatten(value, into)),
+        Value::Map(map) => map.inner().into_iter().for_each(|(key, value)| {
+            into.push(key.into_string().unwrap_or_default());
+            flatten(value, into);
+        }),
+        other => into.extend(other.into_string()),
+    }
+}
+
+struct Hearing {
+    client: Fred,
+    messages: Receiver<Message>,
+    task: ConnectHandle,
+}
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        quit(&self.client);
+    }
+}
+
+#[async_trait]
+impl Subscriber for Hearing {
+    async fn subscribe(&mut self, channels: &[String]) -> Result<(), Failure> {
+        self.client.subscribe(channels.to_vec()).await.map_err(failure)
+    }
+
+    async fn unsubscribe(&mut self, channels: &[String]) -> Result<(), Failure> {
+        self.client.unsubscribe(channels.to_vec()).await.map_err(failure)
+    }
+
+    async fn heard(&mut self) -> Option<Heard> {
+        if self.task.is_finished() {
+            return None;
+        }
+        tokio::select! {
+            message = self.messages.recv() => match message {
+                Ok(message) => Some(Heard::On(message.channel.to_string())),
+                Err(RecvError::Lagged(_)) => Some(Heard::TooMuch),
+                Err(RecvError::Closed) => None,
+            },
+            _ = &mut self.task => None,
+        }
+    }
+}

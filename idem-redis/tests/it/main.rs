@@ -1,0 +1,11 @@
+//! Integration tests of the Redis store, against servers of their own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+mod clock_jumps;
+mod laws;
+mod support;
