@@ -1,1 +1,16 @@
 #![doc = include_str!("../README.md")]
+
+#[doc(inline)]
+pub use idem_core::*;
+
+/// The store in this process's memory.
+#[cfg(feature = "memory")]
+pub mod memory {
+    #[doc(inline)]
+    pub use idem_memory::*;
+}
+
+/// The front page of the repository: its code must compile and run too.
+#[cfg(all(doctest, feature = "memory"))]
+#[doc = include_str!("../../README.md")]
+struct FrontPage;

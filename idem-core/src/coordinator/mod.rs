@@ -76,7 +76,7 @@ impl Coordinator {
             budget: StoreBudget::default(),
             policy: Policy::default(),
             observers: Observers::default(),
-            logs: cfg!(feature = "tracing"),
+            logs: true,
         }
     }
 
@@ -149,12 +149,9 @@ impl Builder {
     /// [`Invalid`] if the defaults cannot work: a duration outside its range, a lease too short
     /// for the store's budget.
     pub fn build(self) -> Result<Coordinator, Invalid> {
-        let Self { store, budget, policy, mut observers, logs } = self;
+        let Self { store, budget, policy, observers, logs } = self;
         policy.check(&budget)?;
-        if logs {
-            #[cfg(feature = "tracing")]
-            observers.add(Arc::new(crate::observe::Tracing::new()));
-        }
+        let observers = if logs { observers.with_logs() } else { observers };
         let engine = Engine {
             store: Guarded::new(store, budget),
             flights: Flights::default(),

@@ -39,6 +39,18 @@ impl Observers {
         self.0.push(observer);
     }
 
+    /// And the log, if there is one.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn with_logs(mut self) -> Self {
+        self.add(Arc::new(Tracing::new()));
+        self
+    }
+
+    #[cfg(not(feature = "tracing"))]
+    pub(crate) fn with_logs(self) -> Self {
+        self
+    }
+
     pub(crate) fn tell(&self, event: &Event) {
         for observer in &self.0 {
             observer.observe(event);
