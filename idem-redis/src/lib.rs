@@ -1,5 +1,4 @@
 #![doc = include_str!("../README.md")]
-
 #![cfg_attr(
     not(any(feature = "redis-rs", feature = "fred")),
     allow(dead_code, unused_imports, reason = "without a client there is nothing to connect")

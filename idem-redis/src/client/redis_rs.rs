@@ -1,6 +1,7 @@
 //! The client `redis`: single, through Sentinel, or a cluster.
 
 mod link;
+mod redirect;
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
-use redis::aio::{ConnectionLike, MultiplexedConnection, PubSubSink, PubSubStream};
+use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{
@@ -19,6 +20,7 @@ use redis::{
 use tokio::sync::Mutex;
 
 use self::link::Link;
+use self::redirect::Redirect;
 use super::{Client, Heard, Subscriber};
 use crate::failure::Failure;
 use crate::script::Script;
@@ -89,6 +91,10 @@ impl RedisRs<ClusterConnection> {
         let client = redis::cluster::ClusterClient::builder(nodes)
             .connection_timeout(patience)
             .response_timeout(patience)
+            // It would send again what may have been executed: a release that came second would
+            // then be told that it was lost. Redirections, which it counts as well, are followed
+            // here.
+            .retries(0)
             .build()?;
         Ok(Self {
             link: Link::new(move || {
@@ -111,12 +117,14 @@ fn config(patience: Duration) -> AsyncConnectionConfig {
     AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(Some(patience))
 }
 
-impl<C: ConnectionLike + Clone + Send + Sync + 'static> RedisRs<C> {
+impl<C: Redirect> RedisRs<C> {
     async fn send(&self, command: &redis::Cmd) -> Result<Value, Failure> {
-        // Not sent: the one error of which that is certain, since a cluster's connection sends
-        // again by itself, and may fail to connect only then.
         let (id, mut connection) = self.link.get().await.map_err(dialling)?;
-        let answer = connection.req_packed_command(command).await.and_then(Value::extract_error);
+        let sent = connection.req_packed_command(command).await.and_then(Value::extract_error);
+        let answer = match sent {
+            Err(error) => connection.redirected(error, command).await,
+            sent => sent,
+        };
         if let Err(error) = &answer
             && is_over(error)
         {
@@ -141,6 +149,9 @@ fn dialling(error: RedisError) -> Failure {
 }
 
 fn failure(error: RedisError) -> Failure {
+    if error.kind() == ErrorKind::ClusterConnectionNotFound || error.is_connection_refusal() {
+        return Failure::not_sent(error);
+    }
     line(&error).map_or_else(|| Failure::unanswered(error), Failure::answered)
 }
 
@@ -151,7 +162,7 @@ fn line(error: &RedisError) -> Option<String> {
 }
 
 #[async_trait]
-impl<C: ConnectionLike + Clone + Send + Sync + 'static> Client for RedisRs<C> {
+impl<C: Redirect> Client for RedisRs<C> {
     async fn eval(
         &self,
         by_name: bool,

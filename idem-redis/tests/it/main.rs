@@ -7,5 +7,6 @@
 )]
 
 mod clock_jumps;
+mod conformance;
 mod laws;
 mod support;

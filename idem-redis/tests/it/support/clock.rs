@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idem_conformance::servers::Setup;
@@ -34,6 +34,8 @@ fn shim() -> &'static PathBuf {
 #[derive(Debug)]
 pub(crate) struct Clock {
     file: File,
+    /// Held while it is moved: two moves add up.
+    moving: Mutex<()>,
     // Removed with the clock.
     path: tempfile::TempPath,
 }
@@ -43,7 +45,7 @@ impl Clock {
     pub(crate) fn new() -> Self {
         let (file, path) = tempfile::NamedTempFile::new().unwrap().into_parts();
         file.set_len(16).unwrap();
-        Self { file, path }
+        Self { file, moving: Mutex::new(()), path }
     }
 
     /// Gives this clock to a server.
@@ -59,8 +61,16 @@ impl Clock {
         self.write(0, i64::try_from(now.as_micros()).unwrap() + self.read(8));
     }
 
+    /// Lets it go on from where it stands.
+    pub(crate) fn start(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        self.write(8, self.read(0) - i64::try_from(now.as_micros()).unwrap());
+        self.write(0, 0);
+    }
+
     /// Moves it, standing, ahead.
     pub(crate) fn advance(&self, by: Duration) {
+        let _moving = self.moving.lock().unwrap();
         self.write(0, self.read(0) + i64::try_from(by.as_micros()).unwrap());
     }
 

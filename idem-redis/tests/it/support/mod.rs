@@ -1,6 +1,8 @@
 //! Servers, and stores on them.
 
+pub(crate) mod client;
 pub(crate) mod clock;
+pub(crate) mod rig;
 pub(crate) mod wire;
 
 use std::sync::atomic::{AtomicU64, Ordering};
