@@ -87,6 +87,8 @@ const CLASSES: &[(&str, Class)] = &[
     ("ERR max number of clients", Class::Unavailable(Applied::No)),
     ("OOM", Class::Refused(Refusal::Full)),
     ("NOPERM", Class::Refused(Refusal::Permission)),
+    // Redis 7.0, of a command within a script.
+    ("ERR The user executing the script", Class::Refused(Refusal::Permission)),
     ("NOAUTH", Class::Refused(Refusal::Permission)),
     ("WRONGPASS", Class::Refused(Refusal::Permission)),
     ("DENIED", Class::Refused(Refusal::Permission)),

@@ -7,6 +7,12 @@
 )]
 
 mod clock_jumps;
+mod cluster;
 mod conformance;
+mod counted;
 mod laws;
+mod lost_replies;
+mod start;
 mod support;
+mod troubles;
+mod wake;

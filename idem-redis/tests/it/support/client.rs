@@ -26,11 +26,22 @@ pub(crate) enum Protocol {
 pub(crate) use Protocol::{Resp2, Resp3};
 
 impl Client {
-    /// The clients for one server, where the topology makes no difference.
+    /// Every client on one server.
     pub(crate) const SINGLE: &[Self] = &[
         Self::RedisRs(Resp2),
+        Self::RedisRs(Resp3),
         #[cfg(feature = "fred")]
         Self::Fred(Resp2),
+        #[cfg(feature = "fred")]
+        Self::Fred(Resp3),
+    ];
+
+    /// Every client on a cluster.
+    pub(crate) const CLUSTER: &[Self] = &[
+        Self::RedisRsCluster(Resp2),
+        Self::RedisRsCluster(Resp3),
+        #[cfg(feature = "fred")]
+        Self::FredCluster(Resp3),
     ];
 
     pub(crate) fn is_cluster(self) -> bool {
