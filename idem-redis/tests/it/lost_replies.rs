@@ -11,7 +11,7 @@ use idem_redis::RedisStore;
 
 use crate::support::client::Client;
 use crate::support::rig::{Lent, rig};
-use crate::support::{acquire_in_the_end, applied, attempt, fresh_key, soon};
+use crate::support::{acquire_in_the_end, answered, applied, attempt, fresh_key, soon};
 
 /// Faults after which a call was carried out, and its caller cannot know.
 const LOST: &[Fault] = &[Fault::ResetAfter, Fault::HangAfter, Fault::Truncate(3)];
@@ -65,21 +65,6 @@ impl Bench {
     async fn acquires(&self) -> Lease {
         acquire_in_the_end(&self.store, &self.attempt).await
     }
-}
-
-/// Repeats a call until it is answered.
-async fn answered<T>(call: impl AsyncFn() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    soon(async {
-        loop {
-            match call().await {
-                Err(StoreError::Unavailable { .. }) => {
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-                answer => return answer,
-            }
-        }
-    })
-    .await
 }
 
 async fn each(test: impl AsyncFn(Bench)) {

@@ -267,11 +267,41 @@ async fn a_user_without_the_right_is_refused() {
             let acl = format!("ACL SETUSER default on nopass ~* &* +@all {missing}");
             assert_eq!(say(server.addr(), &acl).await.text(), "OK");
             let refused = soon(store.reserve(&attempt(&fresh_key(), 1))).await.unwrap_err();
-            assert_eq!(refused.refusal(), Some(Refusal::Permission), "{missing} {client:?} {refused:?}");
+            assert_eq!(
+                refused.refusal(),
+                Some(Refusal::Permission),
+                "{missing} {client:?} {refused:?}"
+            );
             coordinator_copes(&store).await;
         }
         say(server.addr(), "ACL SETUSER default on nopass ~* &* +@all").await;
         serves(&store).await;
+    })
+    .await;
+}
+
+/// As in the documentation.
+const RIGHTS: &str = "~idem:* &idem:* +evalsha +eval +get +set +setrange +time +publish \
+    +subscribe +unsubscribe +ping +info";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_with_the_documented_rights_can_do_everything() {
+    let readme = include_str!("../../README.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(readme.contains(&RIGHTS.split_whitespace().collect::<Vec<_>>().join(" ")));
+    each(servers::redis, async |client, server| {
+        let acl = "ACL SETUSER default resetkeys resetchannels nocommands on nopass ";
+        let rights = RIGHTS.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(say(server.addr(), &format!("{acl}{rights}")).await.text(), "OK");
+        let store = store(client, &server).await;
+        let first = attempt(&fresh_key(), 1);
+        let lease = acquire(&store, &first).await;
+        let mut watch = store.watch(first.key()).await.unwrap();
+        store.renew(&lease, first.lease_for()).await.unwrap();
+        store.complete(&lease, &"done".into(), first.retention_for()).await.unwrap();
+        soon(watch.changed()).await;
+        let second = attempt(&fresh_key(), 1);
+        store.release(&acquire(&store, &second).await).await.unwrap();
+        store.check().await.unwrap();
     })
     .await;
 }

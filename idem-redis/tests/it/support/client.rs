@@ -55,6 +55,16 @@ impl Client {
         }
     }
 
+    /// fred follows no redirection of a slot that is on its way, and has no connection to a cluster
+    /// as long as one to a node is missing. Both pass when the cluster is whole again.
+    pub(crate) fn needs_a_whole_cluster(self) -> bool {
+        match self {
+            #[cfg(feature = "fred")]
+            Self::FredCluster(_) => true,
+            _ => false,
+        }
+    }
+
     /// Connects a store of its own.
     pub(crate) async fn connect(
         self,

@@ -53,6 +53,23 @@ pub(crate) async fn acquire_in_the_end(store: &RedisStore, attempt: &Attempt) ->
     acquire(store, attempt).await
 }
 
+/// Repeats a call until it is answered.
+pub(crate) async fn answered<T>(
+    call: impl AsyncFn() -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    soon(async {
+        loop {
+            match call().await {
+                Err(StoreError::Unavailable { .. }) => {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                answer => return answer,
+            }
+        }
+    })
+    .await
+}
+
 /// Waits until the store serves.
 pub(crate) async fn serves(store: &RedisStore) {
     let _ = acquire_in_the_end(store, &attempt(&fresh_key(), 1)).await;
