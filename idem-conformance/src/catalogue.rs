@@ -173,7 +173,6 @@ macro_rules! for_each_property {
             payloads (Payloads) {
                 Core every_byte_comes_back [];
                 Core empty_payload_comes_back [];
-                Core payload_need_not_be_text [];
                 Core payload_is_not_interpreted [];
                 Core mebibyte_comes_back [];
                 Core mismatch_carries_no_payload [];
@@ -215,7 +214,7 @@ macro_rules! for_each_property {
                 Core racing_requests_do_not_mix [];
                 Core completion_meets_takeover [];
                 Core renewal_meets_takeover [];
-                Core release_meets_reserve [];
+                Core release_meets_takeover [];
                 Core one_of_many_completions_stands [];
                 Core one_attempt_sent_many_times_is_one [];
                 Core reserve_does_not_wait [];
@@ -243,6 +242,28 @@ macro_rules! for_each_property {
                 Faults full_store_has_room_after_a_retention [Bounded];
                 Faults restart_keeps_what_was_acknowledged [Restart];
                 Core handles_see_one_truth [Fork];
+            }
+            one_effect (OneEffect) {
+                Coordinator hundred_callers_have_one_effect [];
+                Coordinator waiting_retry_is_given_the_first_answer [];
+                Coordinator rejected_retry_is_told_in_progress [];
+                Coordinator result_cache_has_the_effect_twice [];
+                Coordinator reused_key_is_refused [];
+                Coordinator failed_action_runs_again [];
+                Coordinator final_error_is_given_again [];
+                Coordinator dead_worker_is_taken_over [];
+                Coordinator unknown_outcome_is_refused [];
+                Coordinator waiter_ends_with_a_completion [];
+                Coordinator waiter_ends_with_a_release [];
+                Coordinator waiter_ends_when_the_holder_gives_up [];
+                Coordinator waiter_ends_with_its_patience [];
+                Coordinator action_outlives_its_caller [];
+                Coordinator late_owner_gives_the_winners_answer [];
+                Coordinator trouble_with_one_call_costs_no_second_effect [];
+                Coordinator lost_hints_leave_nobody_waiting [];
+                Coordinator failed_completion_is_made_good [];
+                Coordinator hanging_store_fails_open [];
+                Coordinator unreadable_answer_is_not_run_again [];
             }
             history (All) {
                 History random_runs_agree_with_the_model [];

@@ -93,7 +93,7 @@ pub trait Harness: Send + Sync {
     ///
     /// # Errors
     /// [`HookError::Missing`] by default. A lost reply is then imitated (see
-    /// [`LosesReplies`](crate::LosesReplies)), and what a failed call says is not tested.
+    /// [`Faulty`](crate::Faulty)), and what a failed call says is not tested.
     async fn fail_next(&self, fault: Fault) -> Result<(), HookError> {
         let _ = fault;
         Err(Hook::FailNext.missing())

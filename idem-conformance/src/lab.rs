@@ -9,8 +9,8 @@ use fastrand::Rng;
 use idem_core::{Attempt, AttemptId, Fingerprint, Key, KeyError, Scope, Store};
 
 use crate::failure::{Failure, Skip, Verdict};
+use crate::faulty::{Faulty, Trouble};
 use crate::harness::{Clock, Fault, Harness, Hook, HookError};
-use crate::lossy::LosesReplies;
 use crate::runner::Options;
 use crate::subject::Subject;
 
@@ -86,8 +86,8 @@ impl Lab {
             Ok(()) => Ok(self.store()),
             Err(HookError::Missing(_)) => {
                 let store: Arc<dyn Store> = self.0.harness.store();
-                let lossy = LosesReplies::new(store);
-                lossy.lose_next();
+                let lossy = Faulty::new(store);
+                lossy.next_of_any(Trouble::ReplyLost);
                 Ok(Subject::new(Arc::new(lossy)))
             }
             Err(failed) => Err(failed.into()),

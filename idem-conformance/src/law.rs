@@ -40,6 +40,8 @@ pub enum Law {
     Hints,
     /// What a sweep, a bound and a restart may not take away.
     Upkeep,
+    /// What the laws are for.
+    OneEffect,
     /// All of them at once.
     All,
 }
@@ -64,6 +66,7 @@ impl Law {
             Self::Renewal => "renewal",
             Self::Hints => "hints",
             Self::Upkeep => "upkeep",
+            Self::OneEffect => "one effect",
             Self::All => "all",
         }
     }
@@ -87,6 +90,7 @@ impl Law {
             Self::Renewal => "renewing moves the end of a lease, never to an earlier moment",
             Self::Hints => "a change made after `watch` has returned is hinted at",
             Self::Upkeep => "no sweep, bound or restart takes away what is still needed",
+            Self::OneEffect => "the same request twice has one effect, and one answer",
             Self::All => "whatever happens could have happened one verb at a time",
         }
     }
@@ -111,11 +115,14 @@ pub enum Level {
     Faults,
     /// Random runs against the laws as a whole.
     History,
+    /// The coordinator on the store: that the laws are enough.
+    Coordinator,
 }
 
 impl Level {
     /// Every level, the least demanding first.
-    pub const ALL: [Self; 4] = [Self::Core, Self::Time, Self::Faults, Self::History];
+    pub const ALL: [Self; 5] =
+        [Self::Core, Self::Time, Self::Faults, Self::History, Self::Coordinator];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -124,6 +131,7 @@ impl Level {
             Self::Time => "time",
             Self::Faults => "faults",
             Self::History => "history",
+            Self::Coordinator => "coordinator",
         }
     }
 }

@@ -2,11 +2,11 @@
 
 mod catalogue;
 mod failure;
+mod faulty;
 mod harness;
 mod history;
 mod lab;
 mod law;
-mod lossy;
 mod properties;
 #[cfg(feature = "proxy")]
 pub mod proxy;
@@ -21,9 +21,9 @@ pub mod wrong;
 
 pub use crate::catalogue::Property;
 pub use crate::failure::Skip;
+pub use crate::faulty::{Faulty, Trouble, Verb};
 pub use crate::harness::{Clock, Damage, Fault, Harness, Hook, HookError, Skew};
 pub use crate::law::{Law, Level};
-pub use crate::lossy::LosesReplies;
 pub use crate::report::{Case, Counts, Outcome, Report};
 pub use crate::runner::{Options, OptionsError, run_all};
 #[doc(hidden)]

@@ -35,8 +35,8 @@ pub struct Options {
     /// How long a hint, or a subscription, may take before it counts as missing. 5 seconds by
     /// default.
     pub hint_within: Duration,
-    /// How long one property may take before it counts as broken. 2 minutes by default, beyond
-    /// which the patience is added.
+    /// How long one property may take before it counts as broken, beside four times the patience.
+    /// 2 minutes by default.
     pub deadline: Duration,
 }
 
@@ -138,12 +138,11 @@ pub(crate) async fn try_one(
     let began = Instant::now();
     let deadline = options.deadline + options.patience * 4;
     let mut running = tokio::spawn((property.run)(lab));
-    let verdict = match timeout(deadline, &mut running).await {
-        Ok(finished) => finished.unwrap_or_else(|panicked| Err(panicked.into())),
-        Err(_) => {
-            running.abort();
-            Err(Failure::Violated(format!("it did not finish within {deadline:?}")))
-        }
+    let verdict = if let Ok(finished) = timeout(deadline, &mut running).await {
+        finished.unwrap_or_else(|panicked| Err(panicked.into()))
+    } else {
+        running.abort();
+        Err(Failure::Violated(format!("it did not finish within {deadline:?}")))
     };
     let outcome = match verdict {
         Ok(()) => Outcome::Passed,

@@ -61,7 +61,9 @@ pub fn __run_as_test<H: Harness + 'static>(name: &str, harness: impl AsyncFnOnce
         Outcome::Passed => {}
         // Past the capture of the test runner: a skip that nobody sees is taken for a pass.
         Outcome::Skipped(why) => {
-            let _ = writeln!(std::io::stderr(), "test {name} ... skipped, {why}");
+            // In one write, so that tests side by side do not cut it in two.
+            let line = format!("test {name} ... skipped, {why}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
         }
         Outcome::Failed(what) => panic!(
             "{name} is broken\n  law: {} ({})\n  seen: {what}\n  again: {}={} cargo test {name}",

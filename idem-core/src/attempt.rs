@@ -111,6 +111,12 @@ impl Attempt {
         Self { takeover, ..self }
     }
 
+    /// The same attempt, asking for what it holds and taking nothing over.
+    pub(crate) fn without_takeover(&self) -> Self {
+        let Self { ref key, id, fingerprint, lease, retention, .. } = *self;
+        Self { key: key.clone(), id, fingerprint, lease, retention, takeover: false }
+    }
+
     /// The key that the attempt is for.
     pub fn key(&self) -> &Key {
         &self.key

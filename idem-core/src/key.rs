@@ -43,6 +43,20 @@ pub enum KeyError {
     TooLong(KeyPart),
 }
 
+impl KeyError {
+    /// A stable name for logs, metrics and comparisons across versions of this crate.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Empty(KeyPart::Operation) => "operation_empty",
+            Self::Empty(KeyPart::Tenant) => "tenant_empty",
+            Self::Empty(KeyPart::Key) => "key_empty",
+            Self::TooLong(KeyPart::Operation) => "operation_too_long",
+            Self::TooLong(KeyPart::Tenant) => "tenant_too_long",
+            Self::TooLong(KeyPart::Key) => "key_too_long",
+        }
+    }
+}
+
 /// What a key is unique in: an operation, and optionally a tenant of it.
 ///
 /// The same key under `order.create` and `order.cancel` is two records, and so is the same key
@@ -247,6 +261,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    // C141
+    #[test]
+    fn codes_name_the_part_and_the_fault() {
+        let parts = [KeyPart::Operation, KeyPart::Tenant, KeyPart::Key];
+        let empty = parts.map(|part| KeyError::Empty(part).code());
+        assert_eq!(empty, ["operation_empty", "tenant_empty", "key_empty"]);
+        let too_long = parts.map(|part| KeyError::TooLong(part).code());
+        assert_eq!(too_long, ["operation_too_long", "tenant_too_long", "key_too_long"]);
     }
 
     // C61, C66, C68, C73

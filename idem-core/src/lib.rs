@@ -10,6 +10,7 @@ mod key;
 pub mod limits;
 pub mod model;
 pub mod observe;
+mod panics;
 mod record;
 mod row;
 mod store;

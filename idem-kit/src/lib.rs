@@ -10,6 +10,13 @@ pub mod memory {
     pub use idem_memory::*;
 }
 
+/// The store on Redis or Valkey.
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub mod redis {
+    #[doc(inline)]
+    pub use idem_redis::*;
+}
+
 /// The front page of the repository: its code must compile and run too.
 #[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../../README.md")]

@@ -50,8 +50,9 @@ impl Builder {
 
     /// How many bytes of records and payloads it may hold. Default: 268,435,456 (256 MiB).
     ///
-    /// A record counts with its place in the map and its payload. The map's spare capacity, up to
-    /// as much again as the records without their payloads, comes on top.
+    /// A record counts with its place in the map and its payload. The map's spare capacity and the
+    /// allocator's own need, up to as much again as the records without their payloads, come on
+    /// top.
     pub fn max_bytes(mut self, bytes: usize) -> Self {
         self.most.bytes = bytes;
         self
@@ -156,13 +157,9 @@ impl MemoryStore {
     ) -> Result<T, StoreError> {
         let mut shard = self.shard(key);
         let now = self.clock.now();
-        let Step { write, answer } = verb(shard.row(key), now)?;
-        if let Some(row) = write {
-            self.room.note(&row);
-            shard.write(key, row, now, &self.quota)?;
-            if hint == Hint::Yes {
-                shard.hint(key);
-            }
+        let (answer, wrote) = shard.step(key, now, &self.quota, &self.room, verb)?;
+        if wrote && hint == Hint::Yes {
+            shard.hint(key);
         }
         Ok(answer)
     }

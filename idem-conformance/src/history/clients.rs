@@ -10,10 +10,10 @@ use idem_core::{Applied, Attempt, Fence, Lease, Store, StoreError};
 use tokio::task::JoinSet;
 
 use crate::failure::Verdict;
+use crate::faulty::{Faulty, Trouble};
 use crate::harness::{Fault, HookError};
 use crate::history::operation::{Answer, Call, Operation};
 use crate::lab::{KEPT, LONG, Lab, Moment, OTHER, REQUEST};
-use crate::lossy::LosesReplies;
 
 /// What the clients of one history have in common.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) async fn history(lab: &Lab, plan: &Plan, rng: &mut Rng) -> Verdict<Ve
         let attempt = Attempt::new(key.clone(), REQUEST);
         let client = Client {
             lab: lab.clone(),
-            store: LosesReplies::new(handle.into_inner()),
+            store: Faulty::new(handle.into_inner()),
             counter: Arc::clone(&counter),
             attempt: Arc::new(attempt),
             rng: Rng::with_seed(rng.u64(..)),
@@ -52,7 +52,7 @@ pub(crate) async fn history(lab: &Lab, plan: &Plan, rng: &mut Rng) -> Verdict<Ve
 
 struct Client {
     lab: Lab,
-    store: LosesReplies<Arc<dyn Store>>,
+    store: Faulty<Arc<dyn Store>>,
     counter: Arc<AtomicU64>,
     /// The attempt whose lease it uses, whether it was granted or not.
     attempt: Arc<Attempt>,
@@ -117,7 +117,7 @@ impl Client {
     async fn provoke(&mut self) -> Verdict {
         let fault = match self.rng.u8(..16) {
             0..3 => {
-                self.store.lose_next();
+                self.store.next_of_any(Trouble::ReplyLost);
                 return Ok(());
             }
             3 => Fault::Before,

@@ -10,7 +10,7 @@ use proptest::sample::select;
 
 use crate::failure::{Failure, Verdict, ensure};
 use crate::harness::HookError;
-use crate::lab::{KEPT, LONG, Lab, OTHER, REQUEST};
+use crate::lab::{KEPT, LONG, Lab, OTHER, REQUEST, attempt_at};
 use crate::subject::Subject;
 
 /// How many clients there are; each has one attempt at a time.
@@ -61,6 +61,7 @@ pub(crate) fn runs(short: Option<Duration>) -> impl Strategy<Value = Vec<Step>> 
         2 => (client(), prop::collection::vec(any::<u8>(), 0..4), kept())
             .prop_map(|(client, payload, kept)| Step::Complete { client, payload, kept }),
         2 => client().prop_map(|client| Step::Release { client }),
+        // Without a short lease time is not told, and this step does nothing.
         if short.is_some() { 4 } else { 1 } => pass.prop_map(Step::Pass),
         1 => Just(Step::Purge),
     ];
@@ -72,7 +73,7 @@ pub(crate) struct Oracle {
     lab: Lab,
     store: Subject,
     key: Key,
-    attempts: Vec<Attempt>,
+    attempts: [Attempt; CLIENTS],
     row: Option<Row>,
     now: Timestamp,
     /// Whether time stands still unless it is moved, so that what is left is known exactly.
@@ -82,7 +83,7 @@ pub(crate) struct Oracle {
 impl Oracle {
     pub(crate) fn new(lab: &Lab, exact: bool) -> Verdict<Self> {
         let key = lab.attempt()?.key().clone();
-        let attempts = (0..CLIENTS).map(|_| crate::lab::attempt_at(key.clone())).collect();
+        let attempts = std::array::from_fn(|_| attempt_at(key.clone()));
         let (store, now) = (lab.store(), Timestamp(1));
         Ok(Self { lab: lab.clone(), store, key, attempts, row: None, now, exact })
     }
@@ -94,7 +95,7 @@ impl Oracle {
                 let lease = if *long { LONG } else { self.lab.short() };
                 let request = if *other_request { OTHER } else { REQUEST };
                 let attempt = Attempt::new(self.key.clone(), request).lease(lease).retention(*kept);
-                self.attempts[*client] = attempt.takeover(*takeover);
+                *self.attempt_of(*client) = attempt.takeover(*takeover);
                 self.reserve(*client).await
             }
             Step::Repeat { client } => self.reserve(*client).await,
@@ -115,10 +116,16 @@ impl Oracle {
         }
     }
 
-    fn lease(&self, client: usize) -> Lease {
-        Lease::new(self.key.clone(), self.attempts[client].id(), Fence(0))
+    #[expect(clippy::indexing_slicing, reason = "a step names one of the clients")]
+    fn attempt_of(&mut self, client: usize) -> &mut Attempt {
+        &mut self.attempts[client]
     }
 
+    fn lease(&mut self, client: usize) -> Lease {
+        Lease::new(self.key.clone(), self.attempt_of(client).id(), Fence(0))
+    }
+
+    #[expect(clippy::indexing_slicing, reason = "a step names one of the clients")]
     async fn reserve(&mut self, client: usize) -> Verdict {
         let attempt = &self.attempts[client];
         let seen = self.store.reserve(attempt).await;

@@ -62,3 +62,71 @@ fn remaining(history: &[Operation], done: u64) -> impl Iterator<Item = (u64, &Op
     let numbered = history.iter().enumerate().map(|(number, operation)| (1 << number, operation));
     numbered.filter(move |(bit, _)| done & bit == 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use idem_core::{Attempt, AttemptId, Fence, Key, Record, Scope, State};
+
+    use super::*;
+    use crate::history::operation::{Answer, Call};
+    use crate::lab::{LONG, Moment, attempt_at};
+
+    fn attempt() -> Arc<Attempt> {
+        Arc::new(attempt_at(Key::new(Scope::new("o").unwrap(), "k").unwrap()))
+    }
+
+    fn at(sent: u64, answered: u64, call: Call, answer: Option<Answer>) -> Operation {
+        let moment = Moment { earliest: Duration::ZERO, latest: Duration::ZERO };
+        Operation { sent, answered, moment, call, answer }
+    }
+
+    fn granted(sent: u64, answered: u64, attempt: &Arc<Attempt>, fence: u64) -> Operation {
+        let record = Record {
+            fingerprint: attempt.fingerprint(),
+            holder: attempt.id(),
+            fence: Fence(fence),
+            attempts: 1,
+            state: State::Pending { left: LONG },
+        };
+        let call = Call::Reserve(Arc::clone(attempt));
+        at(sent, answered, call, Some(Answer::Record(record)))
+    }
+
+    fn released(sent: u64, answered: u64, id: AttemptId, answer: Option<Answer>) -> Operation {
+        at(sent, answered, Call::Release(id), answer)
+    }
+
+    #[test]
+    fn two_grants_of_one_key_have_no_order() {
+        let (a, b) = (attempt(), attempt());
+        let history = [granted(0, 3, &a, 1), granted(1, 2, &b, 2)];
+        let found = explain(&history, Duration::ZERO);
+        assert_eq!(found, Err(NotLinearizable { explained: 1, answers: 2 }));
+    }
+
+    #[test]
+    fn a_release_whose_answer_was_lost_explains_the_second_grant() {
+        let (a, b) = (attempt(), attempt());
+        let lost = released(2, u64::MAX, a.id(), None);
+        let history = [granted(0, 1, &a, 1), lost, granted(3, 4, &b, 2)];
+        assert_eq!(explain(&history, Duration::ZERO), Ok(()));
+    }
+
+    #[test]
+    fn a_release_after_the_second_grant_does_not_explain_it() {
+        let (a, b) = (attempt(), attempt());
+        let late = released(4, 5, a.id(), Some(Answer::Done));
+        let history = [granted(0, 1, &a, 1), granted(2, 3, &b, 2), late];
+        assert!(explain(&history, Duration::ZERO).is_err());
+    }
+
+    #[test]
+    fn a_fence_that_does_not_grow_has_no_order() {
+        let (a, b) = (attempt(), attempt());
+        let freed = released(2, 3, a.id(), Some(Answer::Done));
+        let history = [granted(0, 1, &a, 7), freed, granted(4, 5, &b, 7)];
+        assert!(explain(&history, Duration::ZERO).is_err());
+    }
+}

@@ -87,5 +87,6 @@ async fn are_linearizable(lab: Lab, faults: bool) -> Verdict {
 
 fn describe(mut history: Vec<Operation>) -> String {
     history.sort_by_key(|operation| operation.sent);
-    history.iter().map(|operation| format!("    {operation:?}\n")).collect()
+    let lines: Vec<_> = history.iter().map(|operation| format!("    {operation:?}")).collect();
+    lines.join("\n")
 }

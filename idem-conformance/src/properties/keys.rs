@@ -38,7 +38,7 @@ async fn texts_are_distinct(lab: &Lab, texts: &[&str]) -> Verdict {
 
 /// Case counts.
 pub(crate) async fn case_counts(lab: Lab) -> Verdict {
-    texts_are_distinct(&lab, &["order-a", "order-A", "ORDER-A", "straße", "STRASSE"]).await
+    texts_are_distinct(&lab, &["order-a", "order-A", "ORDER-A", "\u{e9}", "\u{c9}"]).await
 }
 
 /// Spaces count, also at the ends.
@@ -54,7 +54,7 @@ pub(crate) async fn nul_does_not_end_a_key(lab: Lab) -> Verdict {
 
 /// Unicode normal forms are not folded: precomposed and combining letters are two keys.
 pub(crate) async fn normal_forms_differ(lab: Lab) -> Verdict {
-    texts_are_distinct(&lab, &["\u{e9}", "e\u{301}", "\u{fb01}", "fi", "\u{212b}", "\u{c5}"]).await
+    texts_are_distinct(&lab, &["\u{e9}", "e\u{301}", "\u{fb01}", "fi", "\u{2460}", "1"]).await
 }
 
 /// A falsy text is a key like any other.
@@ -69,6 +69,7 @@ pub(crate) async fn injections_are_only_text(lab: Lab) -> Verdict {
     let texts = [
         "'; DROP TABLE idem; --",
         "a\r\nDEL a\r\n",
+        "a",
         "../../a",
         "..",
         "a/b",

@@ -40,7 +40,6 @@ pub(crate) async fn repeated_reserve_shows_its_own_ended_lease(lab: Lab) -> Verd
     let again = store.acquires(&a).await?;
     ensure!(again.lease == held.lease, "granted {:?}, then {:?}", held.lease, again.lease);
     ensure!(again.left.is_zero(), "an ended lease has {:?} left", again.left);
-    ensure!(again.attempts == 1, "the repeat was counted as attempt {}", again.attempts);
     Ok(())
 }
 
@@ -51,7 +50,12 @@ pub(crate) async fn repeated_takeover_counts_once(lab: Lab) -> Verdict {
     let (_, taken) = store.taken_over(&a, &b).await?;
     let again = store.acquires(&b).await?;
     ensure!(again.lease == taken.lease, "granted {:?}, then {:?}", taken.lease, again.lease);
-    ensure!(again.attempts == 2, "the second attempt was counted as {}", again.attempts);
+    ensure!(
+        again.attempts == taken.attempts,
+        "attempt {} was counted as {} when repeated",
+        taken.attempts,
+        again.attempts
+    );
     Ok(())
 }
 

@@ -16,7 +16,7 @@ pub(crate) async fn ended_lease_completes(lab: Lab) -> Verdict {
 pub(crate) async fn ended_lease_renews(lab: Lab) -> Verdict {
     let (store, a) = (lab.store(), lab.attempt()?.lease(lab.short()));
     let held = store.acquires(&a).await?;
-    lab.pass(lab.short()).await?;
+    lab.pass(lab.short() * 2).await?;
     let left = store.renew(&held.lease, LONG).await?;
     ensure!(left <= LONG && left > LONG / 2, "renewed by {LONG:?}, and {left:?} is left");
     store.is_in_progress(&rival(&a)).await?;

@@ -66,7 +66,7 @@ pub(crate) async fn lease_lives_to_its_last_moment(lab: Lab) -> Verdict {
     lab.needs_virtual_clock()?;
     let (store, a) = (lab.store(), lab.attempt()?.lease(lab.short()));
     store.acquires(&a).await?;
-    lab.pass(lab.short() - lab.tick()).await?;
+    lab.pass(lab.short().saturating_sub(lab.tick())).await?;
     store.is_in_progress(&rival(&a)).await?;
     Ok(())
 }

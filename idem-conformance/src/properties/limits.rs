@@ -21,13 +21,15 @@ const HUGE: [Duration; 4] = [
 
 fn wrong_leases() -> impl Iterator<Item = Duration> {
     let (least, most) = (*limits::LEASE.start(), *limits::LEASE.end());
-    [NANOSECOND, least - NANOSECOND, most + NANOSECOND].into_iter().chain(HUGE)
+    [NANOSECOND, least.saturating_sub(NANOSECOND), most + NANOSECOND].into_iter().chain(HUGE)
 }
 
 fn wrong_retentions() -> impl Iterator<Item = Duration> {
     let (least, most) = (*limits::RETENTION.start(), *limits::RETENTION.end());
     let huge = HUGE.into_iter().filter(move |huge| *huge > most);
-    [Duration::ZERO, NANOSECOND, least - NANOSECOND, most + NANOSECOND].into_iter().chain(huge)
+    [Duration::ZERO, NANOSECOND, least.saturating_sub(NANOSECOND), most + NANOSECOND]
+        .into_iter()
+        .chain(huge)
 }
 
 /// The shortest and the longest lease and retention are taken.

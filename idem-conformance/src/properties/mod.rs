@@ -16,6 +16,7 @@ pub(crate) mod l7_store_clock;
 pub(crate) mod l8_unreadable;
 pub(crate) mod l9_errors;
 pub(crate) mod limits;
+pub(crate) mod one_effect;
 pub(crate) mod payloads;
 pub(crate) mod races;
 pub(crate) mod renewal;

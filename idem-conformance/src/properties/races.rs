@@ -160,27 +160,20 @@ pub(crate) async fn renewal_meets_takeover(lab: Lab) -> Verdict {
     Ok(())
 }
 
-/// A release that meets a reservation: the key is held by the one or the other, or free.
-pub(crate) async fn release_meets_reserve(lab: Lab) -> Verdict {
+/// A release that meets a takeover: either the key was freed first, and the next holder starts
+/// over, or the release is lost. The next holder has the key in both cases.
+pub(crate) async fn release_meets_takeover(lab: Lab) -> Verdict {
     for _ in 0..ROUNDS * 2 {
-        let (store, a) = (lab.store(), lab.attempt()?);
-        let held = store.acquires(&a).await?;
-        let (b, other) = (rival(&a), lab.fork_or_store().await?);
-        let next = tokio::spawn(async move { other.reserve(&b).await?.verdict(&b) });
-        let release = {
-            let store = store.clone();
-            tokio::spawn(async move { store.release(&held.lease).await })
-        };
-        release.await??;
-        match next.await?? {
-            Meaning::Acquired { lease, .. } => {
-                store.is_in_progress(&rival(&a)).await?;
-                store.complete(&lease, b"b").await?;
+        let release = |store: Subject, lease| async move { store.release(&lease).await };
+        match against_takeover(&lab, release).await? {
+            (_, Ok(()), Meaning::Acquired { lease, attempts: 1, .. })
+            | (_, Err(StoreError::LeaseLost), Meaning::Acquired { lease, attempts: 2, .. }) => {
+                lab.store().complete(&lease, b"b").await?;
             }
-            Meaning::InProgress { .. } => {
-                store.acquires(&rival(&a)).await?;
+            (_, released, taken) => {
+                let what = format!("the release was {released:?}, the takeover {taken:?}");
+                return Err(Failure::violated(what));
             }
-            other => return Err(Failure::violated(format!("the next was told {other:?}"))),
         }
     }
     Ok(())

@@ -57,7 +57,7 @@ pub(crate) async fn longest_retention_is_kept(lab: Lab) -> Verdict {
     let most = *limits::RETENTION.end();
     let held = store.acquires(&a).await?;
     store.complete_for(&held.lease, b"done", most).await?;
-    lab.pass(most - MINUTE).await?;
+    lab.pass(most.saturating_sub(MINUTE)).await?;
     store.replays(&rival(&a), b"done").await?;
     lab.pass(MINUTE).await?;
     store.acquires(&stranger(&a)).await?;
@@ -120,7 +120,7 @@ pub(crate) async fn takeover_has_its_own_retention(lab: Lab) -> Verdict {
     let b = rival(&a).retention(KEPT);
     let (_, taken) = store.taken_over(&a, &b).await?;
     store.abandon(&taken.lease).await?;
-    lab.pass(KEPT - MINUTE).await?;
+    lab.pass(KEPT.saturating_sub(MINUTE)).await?;
     let attempts = store.is_abandoned(&rival(&a).takeover(false)).await?;
     ensure!(attempts == 2, "counted {attempts} attempts");
     Ok(())

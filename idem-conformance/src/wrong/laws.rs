@@ -358,6 +358,6 @@ pub(crate) fn granting(
 }
 
 /// Says this and writes nothing.
-pub(crate) fn only<T>(answer: T) -> Answer<T> {
-    Ok(Step { write: None, answer })
+pub(crate) fn only<T>(answer: T) -> Step<T> {
+    Step { write: None, answer }
 }

@@ -12,6 +12,7 @@ use crate::law::Level;
 use crate::report::Report;
 use crate::runner::{Options, runtime, try_one};
 use crate::wrong::laws::{Laws, Right};
+use crate::wrong::reasons::reason_to_exist;
 use crate::wrong::reference::Reference;
 use crate::wrong::table::hold;
 
@@ -33,8 +34,6 @@ pub struct Row {
     pub store: String,
     /// The properties that it breaks.
     pub broken: Vec<&'static Property>,
-    /// What was seen, first of all.
-    pub seen: String,
     /// How many properties could not be shown.
     pub skipped: usize,
 }
@@ -69,20 +68,48 @@ impl Matrix {
         self.wrong.iter().filter(|row| row.broken.is_empty())
     }
 
-    /// Whether the reference breaks nothing and no wrong store survives.
+    /// Whether the reference breaks nothing, no wrong store survives and no property is idle.
     pub fn is_success(&self) -> bool {
         self.reference.broken.is_empty()
             && self.reference.skipped == 0
             && self.survivors().next().is_none()
+            && self.idle().next().is_none()
     }
 
-    /// Whether this property is the only one of its kind to catch some wrong store: the only one
-    /// with a sentence, as the random runs say that something is wrong, but not what.
-    pub fn is_only_one_to_catch(&self, property: &Property) -> bool {
+    /// Whether some wrong store is caught by this property and by no other that asks for as
+    /// little: whose level is no higher, and which needs no other hook.
+    ///
+    /// Random runs and races do not count as others. They catch by chance, and random runs do not
+    /// say what is wrong.
+    pub fn is_needed(&self, property: &Property) -> bool {
+        let asks_as_little = |other: &Property| {
+            let by_chance = other.level == Level::History || other.name.starts_with("races::");
+            let same = other.name == property.name;
+            (same || !by_chance)
+                && other.level <= property.level
+                && other.needs.iter().all(|hook| property.needs.contains(hook))
+        };
         self.wrong.iter().any(|row| {
-            let mut named = row.broken.iter().filter(|broken| broken.level != Level::History);
-            named.next().is_some_and(|first| first.name == property.name) && named.next().is_none()
+            let mut caught = row.broken.iter().filter(|other| asks_as_little(other));
+            caught.next().is_some_and(|first| first.name == property.name)
+                && caught.next().is_none()
         })
+    }
+
+    /// The properties that nothing speaks for: no wrong store needs them, and there is no
+    /// [reason](reason_to_exist) either.
+    pub fn idle(&self) -> impl Iterator<Item = &'static Property> {
+        let speaks_for = |property: &&Property| {
+            self.is_needed(property)
+                || (self.catches_something(property) && reason_to_exist(property.name).is_some())
+        };
+        Property::all().iter().filter(move |property| !speaks_for(property))
+    }
+
+    /// Whether this property catches any wrong store.
+    pub fn catches_something(&self, property: &Property) -> bool {
+        let same = |broken: &Property| broken.name == property.name;
+        self.wrong.iter().any(|row| row.broken.iter().copied().any(same))
     }
 }
 
@@ -117,9 +144,8 @@ fn row(laws: &'static dyn Laws, seed: u64) -> io::Result<Row> {
     runtime.shutdown_background();
     let report = Report { seed, cases };
     let broken = report.failures().map(|(property, _)| property).collect();
-    let seen = report.failures().next().map_or(String::new(), |(_, seen)| seen.to_owned());
     let skipped = Property::all().len() - report.counts().passed - report.counts().failed;
-    Ok(Row { store: format!("{laws:?}"), broken, seen, skipped })
+    Ok(Row { store: format!("{laws:?}"), broken, skipped })
 }
 
 impl fmt::Display for Matrix {
@@ -128,12 +154,14 @@ impl fmt::Display for Matrix {
             writeln!(f, "{row}")?;
         }
         let survivors: Vec<&str> = self.survivors().map(|row| row.store.as_str()).collect();
+        let idle: Vec<&str> = self.idle().map(|property| property.name).collect();
         write!(
             f,
-            "{} wrong stores, {} properties; {} survive {survivors:?}",
+            "{} wrong stores, {} properties; {} survive {survivors:?}; {} idle {idle:?}",
             self.wrong.len(),
             Property::all().len(),
             survivors.len(),
+            idle.len(),
         )
     }
 }

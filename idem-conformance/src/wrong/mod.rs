@@ -12,6 +12,7 @@ mod defects;
 mod hints;
 mod laws;
 mod matrix;
+mod reasons;
 mod reference;
 mod table;
 
@@ -20,4 +21,5 @@ pub use crate::wrong::laws::{
     Answer, Asked, At, Completion, Laws, Right, Unreadable, Verb, Watching, WhenFull,
 };
 pub use crate::wrong::matrix::{Matrix, Row as MatrixRow};
+pub use crate::wrong::reasons::reason_to_exist;
 pub use crate::wrong::reference::Reference;

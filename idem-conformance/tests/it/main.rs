@@ -1,9 +1,15 @@
-//! Integration tests of the test kit itself.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+//! The suite, tried on stores that are right and on stores that are wrong; and the test kit.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod cas;
 #[cfg(feature = "containers")]
 mod containers;
+mod file_store;
+mod history;
+mod laws;
+mod matrix;
 #[cfg(feature = "proxy")]
 mod proxy;
+mod report;
 #[cfg(feature = "servers")]
 mod servers;

@@ -36,8 +36,13 @@ impl Holding {
         self.lost.is_cancelled()
     }
 
-    pub(super) fn lose(&self) {
+    /// Whether it was this call that lost it.
+    pub(super) fn lose(&self) -> bool {
+        // Under the mutex, so that of two who find out at once only one was the first.
+        let _ends = self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = !self.lost.is_cancelled();
         self.lost.cancel();
+        first
     }
 }
 

@@ -6,14 +6,17 @@ use bytes::Bytes;
 use tokio::time::{Instant, sleep_until};
 
 use super::detached::Caller;
+use super::ending::give_back;
 use super::engine::Request;
 use super::error::{CallError, is_store_failure};
 use super::flight::{Flight, Follower, Landed, Seat, Standing};
+use super::moment::after;
 use super::policy::{InFlight, OnStoreFailure};
 use super::ticket::{Hold, Ticket};
 use super::waiting::{Paused, Waiting};
 use crate::attempt::Attempt;
-use crate::error::StoreError;
+use crate::error::{Applied, StoreError};
+use crate::fingerprint::Fingerprint;
 use crate::observe::Transition;
 use crate::record::Verdict;
 
@@ -22,8 +25,8 @@ use crate::record::Verdict;
 pub(super) enum Admission {
     /// Run its action.
     Run(Ticket),
-    /// Replay this stored answer: the bytes of an envelope.
-    Replay(Bytes),
+    /// Replay this answer, the bytes of an envelope, whether or not the store has it yet.
+    Replay { answer: Bytes, recorded: bool },
 }
 
 /// One call on its way.
@@ -37,8 +40,31 @@ struct Entrance<'a> {
 /// Finds out what the call may do. May take as long as the call's patience.
 pub(super) async fn admit(request: &Arc<Request>, caller: &Caller) -> Result<Admission, CallError> {
     let since = Instant::now();
-    let deadline = since + request.policy.in_flight.patience();
-    Entrance { request, caller, since, deadline }.enter().await
+    let deadline = after(since, request.policy.in_flight.patience());
+    let entered = Entrance { request, caller, since, deadline }.enter().await;
+    entered.inspect_err(|error| {
+        // Whoever is refused is counted, whether it asked the store or followed one who did.
+        if let Some(refused) = refusal(error) {
+            request.tell(refused);
+        }
+    })
+}
+
+/// The transition that a call's refusal is.
+fn refusal(error: &CallError) -> Option<Transition> {
+    Some(match error {
+        CallError::InProgress { retry_after, .. } => {
+            Transition::Rejected { retry_after: *retry_after }
+        }
+        CallError::Mismatch { recorded, given, .. } => {
+            Transition::Mismatch { recorded: *recorded, given: *given }
+        }
+        CallError::OutcomeUnknown { attempts, .. } => {
+            Transition::OutcomeUnknown { attempts: *attempts }
+        }
+        CallError::Store { source, .. } => Transition::StoreFailed { error: source.clone() },
+        _ => return None,
+    })
 }
 
 impl Entrance<'_> {
@@ -49,91 +75,135 @@ impl Entrance<'_> {
                 InFlight::Wait { .. } => engine.flights.board(key, *fingerprint),
                 InFlight::Reject | InFlight::Run => engine.flights.board_alone(key, *fingerprint),
             };
-            let landed = match seat {
-                Seat::Lead(flight) => return self.lead(flight).await,
-                Seat::Follow(follower) => self.follow(follower).await?,
+            let follower = match seat {
+                Seat::Lead(flight) => match self.lead(flight).await? {
+                    Led::Admitted(admission) => return Ok(admission),
+                    Led::Behind(follower) => follower,
+                },
+                Seat::Follow(follower) => follower,
             };
-            match landed {
-                Landed::Answer(answer) => return Ok(self.replay(answer, true)),
-                // What the leader was refused for holds for this call too, unless the store
-                // failed and this call would rather run without it.
-                Landed::Refused(error) if !self.runs_in_spite_of(&error) => return Err(error),
+            match self.follow(follower).await? {
+                Landed::Answer { answer, recorded } => {
+                    return Ok(self.replay(answer, recorded, true));
+                }
+                Landed::Refused(error) if self.heeds(&error) => return Err(error),
                 Landed::Refused(_) | Landed::Again => {}
             }
         }
     }
 
-    fn runs_in_spite_of(&self, error: &CallError) -> bool {
-        self.request.policy.on_store_failure == OnStoreFailure::RunUnprotected
-            && matches!(error, CallError::Store { source, .. } if is_store_failure(source))
+    /// Whether what the leader was refused for holds for this call too. It does not where this
+    /// call's policy is another.
+    fn heeds(&self, error: &CallError) -> bool {
+        let Request { policy, takeover, .. } = &**self.request;
+        match error {
+            CallError::Store { source, .. } if is_store_failure(source) => {
+                policy.on_store_failure != OnStoreFailure::RunUnprotected
+            }
+            CallError::OutcomeUnknown { .. } => !takeover,
+            _ => true,
+        }
     }
 
     /// Waits for another call in this process.
     async fn follow(&self, mut follower: Follower) -> Result<Landed, CallError> {
-        let held_until = follower.held_until();
         tokio::select! {
             biased;
             landed = follower.landed() => Ok(landed),
-            () = sleep_until(self.deadline) => Err(self.in_progress(held_until)),
+            () = sleep_until(self.deadline) => Err(self.in_progress(follower.held_until())),
             () = self.caller.gone() => Err(CallError::Interrupted),
         }
     }
 
     /// Asks the store, for this call and all that follow it.
-    async fn lead(&self, flight: Flight) -> Result<Admission, CallError> {
-        match self.seek(&flight).await {
-            Ok(Found::Granted(attempt, hold)) => {
-                Ok(Admission::Run(Ticket::new(Arc::clone(self.request), attempt, hold, flight)))
+    async fn lead(&self, flight: Flight) -> Result<Led, CallError> {
+        let attempt = self.request.attempt();
+        let mut in_doubt = false;
+        match self.seek(&flight, &attempt, &mut in_doubt).await {
+            Ok(Found::Grant(hold)) => self.run(flight, attempt, hold),
+            Ok(Found::Busy) => {
+                // It runs beside the holder, whom others had better follow.
+                flight.land(Landed::Again);
+                let hold = Hold::None { maybe_reserved: false };
+                Ok(Led::Admitted(Admission::Run(self.ticket(flight, attempt, hold))))
             }
-            Ok(Found::Answer(answer, waited)) => {
-                flight.land(Landed::Answer(answer.clone()));
-                Ok(self.replay(answer, waited))
+            Ok(Found::Answer { answer, waited }) => {
+                flight.land(Landed::Answer { answer: answer.clone(), recorded: true });
+                Ok(Led::Admitted(self.replay(answer, true, waited)))
             }
-            Ok(Found::Flying(follower)) => match self.follow(follower).await? {
-                Landed::Answer(answer) => Ok(self.replay(answer, true)),
-                Landed::Refused(error) => Err(error),
-                Landed::Again => Err(self.in_progress(None)),
-            },
             Err(error) => {
                 // A patience is this call's own, and so is an error about no key.
                 if !matches!(error, CallError::InProgress { .. } | CallError::Interrupted) {
                     flight.land(Landed::Refused(error.clone()));
+                }
+                if in_doubt {
+                    let (attempt, flight) = (Arc::new(attempt), Arc::new(flight));
+                    give_back(Arc::clone(self.request), attempt, None, Some(flight));
                 }
                 Err(error)
             }
         }
     }
 
-    /// Reserves, waiting as long as the call may.
-    async fn seek(&self, flight: &Flight) -> Result<Found, CallError> {
+    /// The action may run, unless it runs in this process already.
+    fn run(&self, flight: Flight, attempt: Attempt, hold: Hold) -> Result<Led, CallError> {
+        let standing = match flight.run(hold.until()) {
+            Ok(()) => return Ok(Led::Admitted(Admission::Run(self.ticket(flight, attempt, hold)))),
+            Err(standing) => standing,
+        };
+        if self.request.policy.in_flight == InFlight::Run {
+            flight.land(Landed::Again);
+            return Ok(Led::Admitted(Admission::Run(self.ticket(flight, attempt, hold))));
+        }
+        // Dropped, the ticket gives back what the store may have granted.
+        drop(self.ticket(flight, attempt, hold));
+        match standing {
+            Standing::OtherRequest(recorded) => Err(self.mismatch(recorded)),
+            Standing::SameRequest(follower) => Ok(Led::Behind(follower)),
+        }
+    }
+
+    fn ticket(&self, flight: Flight, attempt: Attempt, hold: Hold) -> Ticket {
+        Ticket::new(Arc::clone(self.request), attempt, hold, flight)
+    }
+
+    /// Reserves, waiting as long as the call may. Says in `in_doubt` whether the store may have
+    /// taken the key without an answer.
+    async fn seek(
+        &self,
+        flight: &Flight,
+        attempt: &Attempt,
+        in_doubt: &mut bool,
+    ) -> Result<Found, CallError> {
         let request = self.request;
-        let attempt = request.attempt();
         let mut waiting: Option<Waiting> = None;
         let mut held_until = None;
         loop {
             let asked = Instant::now();
-            let verdict = match request.engine.store.reserve(&attempt).await {
-                Ok(record) => record.verdict(&attempt),
-                Err(error) => Err(error),
-            };
-            let left = match verdict {
+            let answer = request.engine.store.reserve(attempt).await;
+            match &answer {
+                Ok(_) => *in_doubt = false,
+                Err(failure) => *in_doubt |= failure.applied == Applied::Unknown,
+            }
+            let left = match answer
+                .map_err(StoreError::from)
+                .and_then(|record| record.verdict(attempt))
+            {
                 Ok(Verdict::Acquired { lease, left, attempts }) => {
-                    return Ok(Found::Granted(
-                        attempt,
-                        Hold::leased(lease, asked + left, attempts),
-                    ));
+                    let hold = Hold::leased(lease, after(asked, left), attempts);
+                    return Ok(Found::Grant(hold));
                 }
                 Ok(Verdict::Replay(answer)) => {
-                    return Ok(Found::Answer(answer, waiting.is_some()));
+                    return Ok(Found::Answer { answer, waited: waiting.is_some() });
                 }
                 Ok(Verdict::Mismatch { recorded }) => return Err(self.mismatch(recorded)),
                 Ok(Verdict::Abandoned { attempts }) => {
-                    request.tell(Transition::OutcomeUnknown { attempts });
                     return Err(CallError::OutcomeUnknown { key: request.key.clone(), attempts });
                 }
                 Ok(Verdict::InProgress { left }) => {
-                    held_until = Some(asked + left);
-                    flight.seeking(asked + left);
+                    let until = after(asked, left);
+                    held_until = Some(until);
+                    flight.seeking(until);
                     left
                 }
                 // The key was seen to be held. Not to reach the store is no reason to doubt it.
@@ -141,10 +211,10 @@ impl Entrance<'_> {
                     request.tell(Transition::StoreFailed { error });
                     request.policy.poll
                 }
-                Err(error) => return self.without_store(flight, attempt, error),
+                Err(error) => return self.without_store(error, *in_doubt),
             };
             if request.policy.in_flight == InFlight::Run {
-                return Ok(Found::Granted(attempt, Hold::None { maybe_reserved: false }));
+                return Ok(Found::Busy);
             }
             let Some(waiting) = &mut waiting else {
                 if Instant::now() >= self.deadline {
@@ -162,35 +232,24 @@ impl Entrance<'_> {
     }
 
     /// What to do when the store failed before anything was known of the key.
-    fn without_store(
-        &self,
-        flight: &Flight,
-        attempt: Attempt,
-        error: StoreError,
-    ) -> Result<Found, CallError> {
+    fn without_store(&self, error: StoreError, maybe_reserved: bool) -> Result<Found, CallError> {
         let request = self.request;
-        request.tell(Transition::StoreFailed { error: error.clone() });
         let runs = request.policy.on_store_failure == OnStoreFailure::RunUnprotected;
         if !runs || !is_store_failure(&error) {
             return Err(CallError::store(&request.key, error));
         }
-        let may_be_held = error.is_unavailable();
-        match flight.run_unprotected() {
-            Ok(()) => Ok(Found::Granted(attempt, Hold::None { maybe_reserved: may_be_held })),
-            Err(Standing::OtherRequest(recorded)) => Err(self.mismatch(recorded)),
-            Err(Standing::SameRequest(follower)) => Ok(Found::Flying(follower)),
-        }
+        request.tell(Transition::StoreFailed { error });
+        Ok(Found::Grant(Hold::None { maybe_reserved }))
     }
 
-    fn replay(&self, answer: Bytes, waited: bool) -> Admission {
+    fn replay(&self, answer: Bytes, recorded: bool, waited: bool) -> Admission {
         let waited = waited.then(|| self.since.elapsed());
         self.request.tell(Transition::Replayed { waited });
-        Admission::Replay(answer)
+        Admission::Replay { answer, recorded }
     }
 
-    fn mismatch(&self, recorded: crate::Fingerprint) -> CallError {
+    fn mismatch(&self, recorded: Fingerprint) -> CallError {
         let given = self.request.fingerprint;
-        self.request.tell(Transition::Mismatch { recorded, given });
         CallError::Mismatch { key: self.request.key.clone(), recorded, given }
     }
 
@@ -198,17 +257,23 @@ impl Entrance<'_> {
         let retry_after = held_until.map_or(self.request.policy.lease, |until| {
             until.saturating_duration_since(Instant::now())
         });
-        self.request.tell(Transition::Rejected { retry_after });
         CallError::InProgress { key: self.request.key.clone(), retry_after }
     }
+}
+
+/// What a leader comes to.
+enum Led {
+    Admitted(Admission),
+    /// The action runs in this process already.
+    Behind(Follower),
 }
 
 /// What the store came to.
 enum Found {
     /// The action may run.
-    Granted(Attempt, Hold),
+    Grant(Hold),
+    /// Another attempt runs, and this call does not mind.
+    Busy,
     /// There is an answer; whether it had to be waited for.
-    Answer(Bytes, bool),
-    /// The store is down, and the action runs in this process already.
-    Flying(Follower),
+    Answer { answer: Bytes, waited: bool },
 }

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Opens after so many failures in a row; while open, calls fail at once. When the pause is
-/// over, one call at a time is let through, and the first success closes it.
+use super::moment::after;
+
+/// Opens after so many failures in a row; while open, calls fail at once. When the pause is over,
+/// one call per pause is let through, and the first success closes it.
 #[derive(Debug)]
 pub(super) struct Breaker {
     after: u32,
@@ -33,7 +35,7 @@ impl Breaker {
             None => true,
             Some(until) if Instant::now() < until => false,
             Some(_) => {
-                state.open_until = Some(Instant::now() + self.pause);
+                state.open_until = Some(after(Instant::now(), self.pause));
                 true
             }
         }
@@ -46,8 +48,10 @@ impl Breaker {
     pub(super) fn failed(&self) {
         let mut state = self.state();
         state.failures = state.failures.saturating_add(1);
-        if state.failures >= self.after {
-            state.open_until = Some(Instant::now() + self.pause);
+        // Once open, only a call that is let through begins another pause: one that failed late, or
+        // that no breaker stops, says nothing about the store now.
+        if state.failures >= self.after && state.open_until.is_none() {
+            state.open_until = Some(after(Instant::now(), self.pause));
         }
     }
 
@@ -73,7 +77,12 @@ mod tests {
         assert!(!breaker.lets_through());
         tokio::time::advance(PAUSE).await;
         assert!(breaker.lets_through());
-        assert!(!breaker.lets_through(), "one at a time");
+        assert!(!breaker.lets_through(), "one per pause");
+        tokio::time::advance(PAUSE / 2).await;
+        breaker.failed();
+        tokio::time::advance(PAUSE / 2).await;
+        assert!(breaker.lets_through(), "a failure while it is open does not keep it open");
+        assert!(!breaker.lets_through());
         breaker.answered();
         assert!(breaker.lets_through() && breaker.lets_through());
     }

@@ -1,19 +1,18 @@
 //! One call under one key.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use tokio::runtime::Handle;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::action::RunningAttempt;
 use super::admission::{Admission, admit};
 use super::classify::{Classify, Effect, NoEffect};
 use super::codec::{Codec, Json};
-use super::detached::{Caller, detached};
+use super::detached::{Caller, Stopped, detached};
+use super::ending::{give_up, release};
 use super::engine::{Engine, Request};
 use super::error::{CallError, Invalid, RunError};
 use super::heartbeat::Heartbeat;
@@ -21,13 +20,14 @@ use super::nesting::Nesting;
 use super::outcome::Outcome;
 use super::policy::{Abandoned, Policy};
 use super::probe::{NoProbe, Probe, ProbeFn, Probed};
-use super::recording::{Recorded, give_up, record, release};
+use super::recording::{Recorded, record};
 use super::replaying::{Reading, read};
 use super::ticket::{Started, Ticket};
 use super::work::{Finished, Work};
 use crate::envelope::CodecId;
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, KeyError};
+use crate::panics::{Panicked, caught};
 
 /// A key, of which it is not said yet what request it stands for.
 #[derive(Debug)]
@@ -120,14 +120,14 @@ impl<C, X, P> Call<C, X, P> {
         X: Classify<E>,
         P: Probe<T> + 'static,
     {
-        let prepared = self.prepare::<T>()?;
-        let tracker = prepared.request.engine.tracker.clone();
-        detached(&tracker, |caller| async move {
+        let (prepared, tracked) = self.prepare::<T>()?;
+        let key = prepared.request.key.clone();
+        detached(tracked, |caller| async move {
             let admission = admit(&prepared.request, &caller).await?;
             prepared.conduct(admission, action, Stay(caller)).await
         })
         .await
-        .unwrap_or_else(|_| Err(CallError::Interrupted.into()))
+        .unwrap_or_else(|stopped| Err(stopped.of(&key).into()))
     }
 
     /// Runs `action` like [`run`](Self::run), but in this future: it may borrow.
@@ -148,19 +148,19 @@ impl<C, X, P> Call<C, X, P> {
         X: Classify<E>,
         P: Probe<T>,
     {
-        let prepared = self.prepare::<T>()?;
+        let (prepared, tracked) = self.prepare::<T>()?;
         let request = Arc::clone(&prepared.request);
-        let _drained_with = request.engine.tracker.token();
-        let admission = detached(&request.engine.tracker, {
-            let request = Arc::clone(&request);
-            |caller| async move { admit(&request, &caller).await }
-        });
-        let admission = admission.await.unwrap_or(Err(CallError::Interrupted))?;
+        let admission =
+            detached(tracked.clone(), |caller| async move { admit(&request, &caller).await });
+        let key = &prepared.request.key;
+        let admission = admission.await.unwrap_or_else(|stopped| Err(stopped.of(key)))?;
+        // Until the end of this future, or its drop.
+        let _tracked = tracked;
         prepared.conduct(admission, action, Leave).await
     }
 
     /// All that can be refused is refused here, before anything is done.
-    fn prepare<T>(self) -> Result<Prepared<C, X, P>, CallError>
+    fn prepare<T>(self) -> Result<(Prepared<C, X, P>, TaskTrackerToken), CallError>
     where
         C: Codec<T>,
         P: Probe<T>,
@@ -181,10 +181,12 @@ impl<C, X, P> Call<C, X, P> {
         if nesting.contains(&request) {
             return Err(CallError::Reentrant { key: request.key.clone() });
         }
+        // First tracked, then checked: a drain either waits for the call or is seen by it.
+        let tracked = request.engine.tracker.token();
         if request.engine.tracker.is_closed() {
             return Err(CallError::Draining);
         }
-        Ok(Prepared { request, nesting, codec, errors, probe })
+        Ok((Prepared { request, nesting, codec, errors, probe }, tracked))
     }
 }
 
@@ -220,12 +222,9 @@ impl<C, X, P> Prepared<C, X, P> {
         let Self { request, nesting, codec, errors, probe } = self;
         let ticket = match admission {
             Admission::Run(ticket) => ticket,
-            Admission::Replay(answer) => {
-                return read(
-                    &Reading { request: &request, codec: &codec, errors: &errors },
-                    &answer,
-                )
-                .await;
+            Admission::Replay { answer, recorded } => {
+                let reading = Reading { request: &request, codec: &codec, errors: &errors };
+                return read(&reading, &answer, recorded).await;
             }
         };
         if shore.is_deserted() {
@@ -237,11 +236,21 @@ impl<C, X, P> Prepared<C, X, P> {
             return Err(CallError::Interrupted.into());
         };
         let work = Work { codec: &codec, errors: &errors, probe, action };
-        let work = AssertUnwindSafe(work.run(started.running())).catch_unwind();
+        let work = caught(work.run(started.running()));
         let work = nesting.inside(Arc::clone(&request), work);
         let (finished, heartbeat) = started.keeping_alive(work).await;
         let reading = Reading { request: &request, codec: &codec, errors: &errors };
         conclude(finished, started, heartbeat, shore, &reading).await
+    }
+}
+
+impl Stopped {
+    /// What a call for `key` comes to that was stopped.
+    fn of(self, key: &Key) -> CallError {
+        match self {
+            Self::Shutdown => CallError::Interrupted,
+            Self::Panicked(Panicked(message)) => CallError::Panicked { key: key.clone(), message },
+        }
     }
 }
 
@@ -288,15 +297,16 @@ impl Shore for Leave {
         request: &Request,
         make: impl FnOnce(Caller) -> Fut,
     ) -> Result<T, CallError> {
-        detached(&request.engine.tracker, make).await.map_err(|_| CallError::Interrupted)
+        let done = detached(request.engine.tracker.token(), make).await;
+        done.map_err(|stopped| stopped.of(&request.key))
     }
 }
 
 /// Brings the end of an action into the store, and says what the call comes to.
 async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
-    finished: Result<Finished<T, E>, Box<dyn Any + Send>>,
+    finished: Result<Finished<T, E>, Panicked>,
     started: Started,
-    heartbeat: Option<Heartbeat>,
+    heartbeat: Heartbeat,
     shore: impl Shore,
     reading: &Reading<'_, C, X>,
 ) -> Result<Outcome<T>, RunError<E>> {
@@ -305,8 +315,13 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
     let (result, envelope) = match finished {
         Ok(Finished::Value(value, envelope)) => (Ok(value), envelope),
         Ok(Finished::Kept(error, envelope)) => (Err(error), envelope),
-        Ok(Finished::NoEffect(error)) => {
-            shore.finish(request, |_| release(started, heartbeat)).await?;
+        Ok(Finished::NoEffect { error, in_doubt }) => {
+            if in_doubt {
+                // What is known of this attempt says nothing of the one it took over from.
+                shore.finish(request, |_| give_up(started, heartbeat)).await?;
+            } else {
+                shore.finish(request, |_| release(started, heartbeat)).await?;
+            }
             return Err(RunError::Action { error, effect: Effect::None, replayed: false });
         }
         Ok(Finished::Unknown(error)) => {
@@ -318,26 +333,19 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
             shore.finish(request, |_| give_up(started, heartbeat)).await?;
             return Err(CallError::OutcomeUnknown { key: key.clone(), attempts }.into());
         }
-        Err(panic) => {
+        Err(Panicked(message)) => {
             shore.finish(request, |_| give_up(started, heartbeat)).await?;
-            let message = panic_message(&*panic);
             return Err(CallError::Panicked { key: key.clone(), message }.into());
         }
     };
     let recorded =
         shore.finish(request, |caller| record(started, envelope, heartbeat, caller)).await?;
     match recorded {
-        Recorded::Theirs(answer) => read(reading, &answer).await,
+        Recorded::Theirs(answer) => read(reading, &answer, true).await,
         Recorded::Elsewhere(error) => Err(error.into()),
         Recorded::Ours { recorded, not_kept } => match result {
             Ok(value) => Ok(Outcome { value, replayed: false, recorded, not_kept }),
             Err(error) => Err(RunError::Action { error, effect: Effect::Keep, replayed: false }),
         },
     }
-}
-
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a value that is not text".to_owned())
 }

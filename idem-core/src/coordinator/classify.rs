@@ -15,6 +15,10 @@ use crate::error::BoxError;
 pub enum Effect {
     /// The action certainly had no effect: the key is released, and a retry runs it again.
     /// The default for every error.
+    ///
+    /// After a takeover this speaks for one attempt only. Unless a [probe](super::Call::probe)
+    /// has said that the attempts before had no effect either, the key stays abandoned: a retry
+    /// takes over again, knows that it does, and no other request is given the key.
     None,
     /// The refusal is final: the error is stored and replayed like a value.
     Keep,

@@ -1,5 +1,7 @@
 //! How values are stored.
 
+use std::io;
+
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -66,8 +68,8 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Json {
     fn replayed(&self, value: &T, bytes: &Bytes) -> Result<T, BoxError> {
         let replayed = self.decode(bytes)?;
         // JSON writes NaN and infinities as null; only where there is a null can there be one.
-        let has_null = bytes.windows(4).any(|four| four == b"null");
-        if !has_null && self.encode(&replayed)? == *bytes {
+        let has_null = str::from_utf8(bytes).map_or(true, |text| text.contains("null"));
+        if !has_null && is_written_as(&replayed, bytes) {
             return Ok(replayed);
         }
         // The slow way: hash maps and sets come back in another order, and are the same.
@@ -76,5 +78,25 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Json {
             canonical_bytes(&replayed, Order::AnyOrder)?,
         );
         if first == second { Ok(replayed) } else { Err(DIFFERS.into()) }
+    }
+}
+
+/// Whether this is the JSON of a value. Compares as it writes, and keeps nothing.
+fn is_written_as<T: Serialize>(value: &T, json: &[u8]) -> bool {
+    let mut rest = Expected(json);
+    serde_json::to_writer(&mut rest, value).is_ok() && rest.0.is_empty()
+}
+
+/// Takes these bytes and no others.
+struct Expected<'a>(&'a [u8]);
+
+impl io::Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

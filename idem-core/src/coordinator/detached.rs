@@ -6,7 +6,9 @@ use std::task::Poll;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::panics::{Panicked, caught};
 
 /// Whether somebody still waits for the answer.
 #[derive(Clone, Debug)]
@@ -22,19 +24,23 @@ impl Caller {
     }
 }
 
-/// The runtime was shut down before the future was done.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Interrupted;
+/// Why a future did not come to its end.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// The runtime was shut down.
+    Shutdown,
+    Panicked(Panicked),
+}
 
 /// Drives a future to its end, whether or not its caller stays.
 ///
 /// The future is polled once where it is; only if that does not finish it, it moves to a task of
 /// its own. So a call that never has to wait, as on the memory store, costs no task. Dropping
-/// the returned future drops nothing but the answer.
+/// the returned future drops nothing but the answer. It is `tracked` to its end, wherever it is.
 pub(super) async fn detached<T, Fut>(
-    tracker: &TaskTracker,
+    tracked: TaskTrackerToken,
     make: impl FnOnce(Caller) -> Fut,
-) -> Result<T, Interrupted>
+) -> Result<T, Stopped>
 where
     T: Send + 'static,
     Fut: Future<Output = T> + Send + 'static,
@@ -42,16 +48,17 @@ where
     let waiting = CancellationToken::new();
     let caller = Caller(waiting.clone());
     let _gone_when_dropped = waiting.drop_guard();
-    let mut future = Box::pin(make(caller));
+    let mut future = Box::pin(caught(make(caller)));
     if let Some(done) = poll_once(future.as_mut()).await {
-        return Ok(done);
+        return done.map_err(Stopped::Panicked);
     }
     let (send, receive) = oneshot::channel();
-    tracker.spawn(in_span(async move {
+    tokio::spawn(in_span(async move {
+        let _tracked = tracked;
         // Nobody may be left to tell.
         let _ = send.send(future.await);
     }));
-    receive.await.map_err(|_| Interrupted)
+    receive.await.map_err(|_| Stopped::Shutdown)?.map_err(Stopped::Panicked)
 }
 
 /// Polls a future once, with the waker of the task at hand.
@@ -67,12 +74,12 @@ pub(super) async fn poll_once<F: Future>(mut future: Pin<&mut F>) -> Option<F::O
 
 /// The future, in the log span that its caller is in.
 #[cfg(feature = "tracing")]
-fn in_span<F: Future>(future: F) -> impl Future<Output = F::Output> {
+pub(super) fn in_span<F: Future>(future: F) -> impl Future<Output = F::Output> {
     use tracing::Instrument;
     future.in_current_span()
 }
 
 #[cfg(not(feature = "tracing"))]
-fn in_span<F: Future>(future: F) -> F {
+pub(super) fn in_span<F: Future>(future: F) -> F {
     future
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
+use super::action::Holding;
+use super::detached::in_span;
 use super::flight::Flights;
 use super::guarded::Guarded;
 use super::policy::Policy;
@@ -19,6 +21,13 @@ pub(super) struct Engine {
     pub(super) observers: Observers,
     /// Everything that `drain` waits for.
     pub(super) tracker: TaskTracker,
+}
+
+impl Engine {
+    /// Does `work` in the background, in the log span at hand; `drain` waits for it.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tracker.spawn(in_span(work));
+    }
 }
 
 /// What a call asks for, checked.
@@ -38,6 +47,13 @@ impl Request {
             .lease(self.policy.lease)
             .retention(self.policy.retention)
             .takeover(self.takeover)
+    }
+
+    /// The lease is lost. Whoever finds out, and however often: it is told once.
+    pub(super) fn lost(&self, holding: &Holding) {
+        if holding.lose() {
+            self.tell(Transition::LeaseLost);
+        }
     }
 
     pub(super) fn tell(&self, what: Transition) {

@@ -45,6 +45,21 @@ pub enum Invalid {
     Codec(u8),
 }
 
+impl Invalid {
+    /// A stable name for logs, metrics and comparisons across versions of this crate.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Key(error) => error.code(),
+            Self::Lease(_) => "lease_out_of_range",
+            Self::Retention(_) => "retention_out_of_range",
+            Self::LeaseTooShortForStore { .. } => "lease_too_short_for_store",
+            Self::Budget => "store_budget_empty",
+            Self::Poll => "poll_zero",
+            Self::Codec(_) => "codec_reserved",
+        }
+    }
+}
+
 /// Why a call has no answer to give, although its action did not fail.
 ///
 /// Messages carry the operation and the key's hash, never its text or a value. Cloning is cheap:
@@ -53,7 +68,7 @@ pub enum Invalid {
 #[non_exhaustive]
 pub enum CallError {
     /// The call itself is wrong. Nothing was done.
-    #[error("the call is invalid: {0}")]
+    #[error(transparent)]
     Invalid(#[from] Invalid),
     /// The same request is running elsewhere, and it took longer than this call may wait.
     /// HTTP 409.
@@ -116,19 +131,20 @@ pub enum CallError {
         key: Key,
     },
     /// The store failed, and the operation does not run without it. HTTP 503.
-    #[error("{key}: {source}")]
+    #[error("{key} could not be protected: the store failed")]
     Store {
         /// The key.
         key: Key,
         /// What the store said.
         source: StoreError,
     },
-    /// The action panicked. Whether it had an effect is unknown; its record is abandoned.
-    #[error("the action of {key} panicked: {message}")]
+    /// The action panicked, or code that decides on its result did. Whether it had an effect is
+    /// unknown; its record is abandoned.
+    #[error("the action of {key} panicked")]
     Panicked {
         /// The key.
         key: Key,
-        /// What it panicked with, if that was text.
+        /// What it panicked with, if that was text. It may hold anything, so it is in no message.
         message: String,
     },
     /// The coordinator is being drained and takes no new calls.
@@ -229,5 +245,116 @@ pub(super) fn is_store_failure(error: &StoreError) -> bool {
         StoreError::Unavailable { .. } => true,
         StoreError::Refused { refusal, .. } => *refusal != Refusal::Invalid,
         StoreError::Corrupt { .. } | StoreError::LeaseLost => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::{Applied, BoxError};
+    use crate::key::{KeyPart, Scope};
+
+    const SECRET: &str = "4111-1111";
+
+    fn all() -> Vec<CallError> {
+        let key = || Key::new(Scope::new("charge").unwrap(), SECRET).unwrap();
+        let (one, two) = (Fingerprint::from_bytes([1; 32]), Fingerprint::from_bytes([2; 32]));
+        let source: Arc<dyn Error + Send + Sync> = Arc::from(BoxError::from(SECRET));
+        vec![
+            Invalid::Poll.into(),
+            CallError::InProgress { key: key(), retry_after: Duration::from_secs(7) },
+            CallError::Mismatch { key: key(), recorded: one, given: two },
+            CallError::OutcomeUnknown { key: key(), attempts: 3 },
+            CallError::ResponseNotKept { key: key(), why: NotKept::NoRoom },
+            CallError::ReferenceUnavailable { key: key(), source: Arc::clone(&source) },
+            CallError::Unreadable { key: key(), source },
+            CallError::Reentrant { key: key() },
+            CallError::store(&key(), StoreError::unavailable(Applied::No, SECRET)),
+            CallError::Panicked { key: key(), message: SECRET.into() },
+            CallError::Draining,
+            CallError::NoRuntime,
+            CallError::Interrupted,
+        ]
+    }
+
+    // C129, C141: two versions of this crate in one process agree on them.
+    #[test]
+    fn codes_are_stable() {
+        let codes: Vec<_> = all().iter().map(CallError::code).collect();
+        let expected = [
+            "invalid",
+            "in_progress",
+            "mismatch",
+            "outcome_unknown",
+            "response_not_kept",
+            "reference_unavailable",
+            "unreadable",
+            "reentrant",
+            "store_unavailable",
+            "panicked",
+            "draining",
+            "no_runtime",
+            "interrupted",
+        ];
+        assert_eq!(codes, expected);
+        assert_eq!(RunError::<()>::from(CallError::Draining).code(), "draining");
+    }
+
+    // C141
+    #[test]
+    fn every_way_to_be_invalid_has_a_code() {
+        let second = Duration::from_secs(1);
+        let all = [
+            Invalid::Key(KeyError::Empty(KeyPart::Tenant)),
+            Invalid::Lease(second),
+            Invalid::Retention(second),
+            Invalid::LeaseTooShortForStore { lease: second, per_try: second },
+            Invalid::Budget,
+            Invalid::Poll,
+            Invalid::Codec(7),
+        ];
+        let expected = [
+            "tenant_empty",
+            "lease_out_of_range",
+            "retention_out_of_range",
+            "lease_too_short_for_store",
+            "store_budget_empty",
+            "poll_zero",
+            "codec_reserved",
+        ];
+        assert_eq!(all.each_ref().map(Invalid::code), expected);
+    }
+
+    // C130, C140: the operation, a hash and what is left of the lease; never a value.
+    #[test]
+    fn messages_name_the_key_by_its_hash_and_show_no_value() {
+        for error in all() {
+            let message = error.to_string();
+            assert!(!message.contains(SECRET), "{message}");
+            let names_no_key = matches!(
+                error,
+                CallError::Invalid(_)
+                    | CallError::Draining
+                    | CallError::NoRuntime
+                    | CallError::Interrupted
+            );
+            assert_eq!(message.contains("charge#"), !names_no_key, "{message}");
+        }
+        assert!(all()[1].to_string().ends_with("its lease has 7s left"));
+    }
+
+    #[test]
+    fn a_cause_is_a_source_and_not_in_the_message() {
+        for error in all() {
+            let Some(source) = error.source() else { continue };
+            let (message, cause) = (error.to_string(), source.to_string());
+            assert!(!message.contains(&cause), "{message:?} repeats {cause:?}");
+        }
+        let store = all().into_iter().find(|error| error.code() == "store_unavailable").unwrap();
+        let driver = store.source().and_then(Error::source).map(ToString::to_string);
+        assert_eq!(driver.as_deref(), Some(SECRET), "the driver's words are at the end");
+        // A call's error adds no link of its own to the chain.
+        let run = RunError::<std::fmt::Error>::from(store.clone());
+        assert_eq!(run.to_string(), store.to_string());
     }
 }

@@ -16,8 +16,12 @@ use crate::key::Key;
 /// How a flight ended for those who followed it.
 #[derive(Clone, Debug)]
 pub(super) enum Landed {
-    /// With this answer: the bytes of an envelope.
-    Answer(Bytes),
+    /// With an answer: the bytes of an envelope.
+    Answer {
+        answer: Bytes,
+        /// Whether the store has it.
+        recorded: bool,
+    },
     /// With an error that holds for every caller of the same request.
     Refused(CallError),
     /// Without either: look again.
@@ -69,7 +73,7 @@ pub(super) struct Flight {
 #[derive(Debug)]
 pub(super) struct Follower(watch::Receiver<State>);
 
-/// Why an action must not run without the store's consent.
+/// Why an action must not run, although the store would let it or does not answer.
 #[derive(Debug)]
 pub(super) enum Standing {
     /// It runs in this process already, with another request under the key.
@@ -96,7 +100,7 @@ impl Flights {
         let of_key = flights.entry(key.clone()).or_default();
         let answered = of_key.iter().find(|entry| {
             entry.fingerprint == fingerprint
-                && matches!(*entry.state.borrow(), State::Landed(Landed::Answer(_)))
+                && matches!(*entry.state.borrow(), State::Landed(Landed::Answer { .. }))
         });
         if let Some(entry) = answered {
             return Seat::Follow(Follower(entry.state.subscribe()));
@@ -128,18 +132,14 @@ impl Flight {
         self.set(State::Seeking { until: Some(until) });
     }
 
-    /// The action runs, under a lease until then.
-    pub(super) fn running(&self, until: Instant) {
-        self.set(State::Running { until: Some(until) });
-    }
-
-    /// The action runs without a lease, unless it runs in this process already.
-    pub(super) fn run_unprotected(&self) -> Result<(), Standing> {
+    /// The action runs, under a lease until then or without one, unless it runs in this process
+    /// already: whatever the store said meanwhile, one process runs it once.
+    pub(super) fn run(&self, until: Option<Instant>) -> Result<(), Standing> {
         let flights = self.flights.entries();
         let others = flights.get(&self.key).into_iter().flatten();
         for other in others.filter(|other| !Arc::ptr_eq(other, &self.entry)) {
             let stands = match &*other.state.borrow() {
-                State::Running { .. } | State::Landed(Landed::Answer(_)) => true,
+                State::Running { .. } | State::Landed(Landed::Answer { .. }) => true,
                 State::Seeking { .. } | State::Landed(_) => false,
             };
             if stands && other.fingerprint == self.entry.fingerprint {
@@ -149,13 +149,19 @@ impl Flight {
                 return Err(Standing::OtherRequest(other.fingerprint));
             }
         }
-        self.set(State::Running { until: None });
+        self.set(State::Running { until });
         Ok(())
     }
 
-    /// Tells the followers, and whoever comes until this is dropped.
+    /// The lease that the action runs under was renewed.
+    pub(super) fn renewed(&self, until: Instant) {
+        self.set(State::Running { until: Some(until) });
+    }
+
+    /// Tells the followers, and whoever comes until this is dropped, an answer that the store does
+    /// not have yet.
     pub(super) fn answered(&self, answer: Bytes) {
-        self.set(State::Landed(Landed::Answer(answer)));
+        self.set(State::Landed(Landed::Answer { answer, recorded: false }));
     }
 
     /// Tells the followers, and is gone.
@@ -171,7 +177,9 @@ impl Flight {
             if open {
                 *current = state;
             }
-            open
+            // Waking is dear, even of nobody. Who begins to follow now reads the state after this
+            // has written it, or was counted.
+            open && self.entry.state.receiver_count() > 0
         });
     }
 

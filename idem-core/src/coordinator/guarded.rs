@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use super::breaker::Breaker;
 use super::jitter::jittered;
+use super::moment::after;
 use crate::attempt::{Attempt, Lease};
 use crate::error::{Applied, StoreError};
 use crate::key::Key;
+use crate::panics::caught;
 use crate::record::Record;
 use crate::store::Store;
 use crate::watch::Watch;
@@ -76,6 +78,21 @@ enum Gate {
     Open,
 }
 
+/// Why a verb failed, in the end.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// What its last try came to.
+    pub(super) error: StoreError,
+    /// Whether any of its tries may have been applied.
+    pub(super) applied: Applied,
+}
+
+impl From<Failure> for StoreError {
+    fn from(failure: Failure) -> Self {
+        failure.error
+    }
+}
+
 /// A store whose every call ends within the budget.
 pub(super) struct Guarded {
     store: Arc<dyn Store>,
@@ -93,13 +110,13 @@ impl Guarded {
         &self.budget
     }
 
-    pub(super) async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
+    pub(super) async fn reserve(&self, attempt: &Attempt) -> Result<Record, Failure> {
         self.call(Gate::Breaker, self.budget.tries, || self.store.reserve(attempt)).await
     }
 
     /// One try: the heartbeat has a rhythm of its own.
     pub(super) async fn renew(&self, lease: &Lease, by: Duration) -> Result<Duration, StoreError> {
-        self.call(Gate::Open, 1, || self.store.renew(lease, by)).await
+        Ok(self.call(Gate::Open, 1, || self.store.renew(lease, by)).await?)
     }
 
     pub(super) async fn complete(
@@ -109,11 +126,11 @@ impl Guarded {
         retention: Duration,
     ) -> Result<(), StoreError> {
         let verb = || self.store.complete(lease, payload, retention);
-        self.call(Gate::Open, self.budget.tries, verb).await
+        Ok(self.call(Gate::Open, self.budget.tries, verb).await?)
     }
 
     pub(super) async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.call(Gate::Open, self.budget.tries, || self.store.release(lease)).await
+        Ok(self.call(Gate::Open, self.budget.tries, || self.store.release(lease)).await?)
     }
 
     /// Hints, or none if the store gives none now: polling is the truth.
@@ -127,28 +144,31 @@ impl Guarded {
         gate: Gate,
         tries: u32,
         verb: impl Fn() -> Fut,
-    ) -> Result<T, StoreError>
+    ) -> Result<T, Failure>
     where
         Fut: Future<Output = Result<T, StoreError>>,
     {
         if gate == Gate::Breaker && !self.breaker.lets_through() {
-            return Err(StoreError::unavailable(Applied::No, "the store did not answer lately"));
+            let error = StoreError::unavailable(Applied::No, "the store did not answer lately");
+            return Err(Failure { error, applied: Applied::No });
         }
-        let end = Instant::now() + self.budget.total;
+        let mut now = Instant::now();
+        let end = after(now, self.budget.total);
         let mut applied = Applied::No;
         for tried in 1.. {
-            let left = end.saturating_duration_since(Instant::now());
-            let error = match timeout(self.budget.per_try.min(left), verb()).await {
-                Ok(Ok(done)) => {
+            let asked = caught(async { verb().await });
+            let error = match timeout_at(end.min(after(now, self.budget.per_try)), asked).await {
+                Ok(Ok(Ok(done))) => {
                     self.breaker.answered();
                     return Ok(done);
                 }
-                Ok(Err(error)) => error,
+                Ok(Ok(Err(error))) => error,
+                Ok(Err(panicked)) => StoreError::unavailable(Applied::Unknown, panicked),
                 Err(_) => StoreError::unavailable(Applied::Unknown, "no answer in time"),
             };
             let StoreError::Unavailable { applied: this, source } = error else {
                 self.breaker.answered();
-                return Err(error);
+                return Err(Failure { error, applied });
             };
             self.breaker.failed();
             if this == Applied::Unknown {
@@ -156,11 +176,14 @@ impl Guarded {
             }
             let pause = jittered(Duration::from_millis(10) * 4_u32.saturating_pow(tried.min(4)));
             if tried >= tries || Instant::now() + pause >= end {
-                return Err(StoreError::Unavailable { applied, source });
+                let error = StoreError::Unavailable { applied, source };
+                return Err(Failure { error, applied });
             }
             sleep(pause).await;
+            now = Instant::now();
         }
-        Err(StoreError::unavailable(applied, "no try was made"))
+        let error = StoreError::unavailable(applied, "no try was made");
+        Err(Failure { error, applied })
     }
 }
 

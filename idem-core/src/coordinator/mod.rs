@@ -9,12 +9,14 @@ mod codec;
 #[cfg(all(test, shuttle))]
 mod concurrency;
 mod detached;
+mod ending;
 mod engine;
 mod error;
 mod flight;
 mod guarded;
 mod heartbeat;
 mod jitter;
+mod moment;
 mod nesting;
 mod operation;
 mod outcome;

@@ -183,7 +183,8 @@ macro_rules! policy_setters {
         }
 
         /// For how long a result that the store would not take is offered to it again, with the
-        /// lease kept alive. Default: 10 min.
+        /// lease kept alive, or one whose key another attempt holds. For as long, a key whose
+        /// action had no effect or never began is given back. Default: 10 min.
         pub fn record_for(mut self, record_for: Duration) -> Self {
             self.$policy.record_for = record_for;
             self

@@ -6,13 +6,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
+use super::action::Holding;
 use super::detached::Caller;
 use super::engine::Request;
 use super::error::{CallError, is_store_failure};
 use super::flight::{Flight, Landed};
 use super::heartbeat::Heartbeat;
 use super::jitter::jittered;
+use super::moment::after;
 use super::policy::{InFlight, Oversize};
+use super::reference::within;
 use super::ticket::{Hold, Started};
 use super::waiting::{Paused, Waiting};
 use crate::attempt::{Attempt, Lease};
@@ -28,7 +31,7 @@ const MAX_REFERENCE: usize = 64 << 10;
 const MAX_RECLAIMS: u32 = 8;
 
 /// The pauses between two tries to record in the background.
-const RETRY: std::ops::RangeInclusive<Duration> =
+pub(super) const RETRY: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(5);
 
 /// How a result was recorded.
@@ -54,38 +57,54 @@ enum Unrecorded {
 /// A result on its way into the store.
 struct Recorder {
     request: Arc<Request>,
-    attempt: Attempt,
+    attempt: Arc<Attempt>,
     /// `None` once it is known to be lost, or was never held.
     lease: Option<Lease>,
     payload: Bytes,
     not_kept: Option<NotKept>,
     is_error: bool,
+    /// Of the lease that the action ran under, until it is known to be lost.
+    holding: Option<Arc<Holding>>,
+    /// Whether the action ran under a lease.
+    was_leased: bool,
+    heartbeat: Heartbeat,
 }
 
 /// Records the end of an action that had its effect.
 pub(super) async fn record(
     started: Started,
     envelope: Envelope,
-    heartbeat: Option<Heartbeat>,
+    mut heartbeat: Heartbeat,
     caller: Caller,
 ) -> Recorded {
     let Started { request, attempt, hold, flight } = started;
-    let (lease, was_leased) = match hold {
-        Hold::Leased { lease, .. } => (Some(lease), true),
-        Hold::None { .. } => (None, false),
+    let (lease, holding) = match hold {
+        Hold::Leased { lease, holding, .. } => (Some(lease), Some(holding)),
+        Hold::None { .. } => (None, None),
     };
-    let envelope = fit(&request, envelope).await;
+    let was_leased = lease.is_some();
+    let envelope = fit(&request, envelope, &mut heartbeat).await;
     let (not_kept, is_error) = match &envelope.body {
         Body::NotKept { why, error } => (Some(*why), *error),
         body => (None, matches!(body, Body::Error(_))),
     };
     let payload = envelope.encode();
-    let recorder = Recorder { request, attempt, lease, payload, not_kept, is_error };
-    recorder.record(flight, heartbeat, was_leased, caller).await
+    let recorder = Recorder {
+        request,
+        attempt,
+        lease,
+        payload,
+        not_kept,
+        is_error,
+        holding,
+        was_leased,
+        heartbeat,
+    };
+    recorder.record(flight, caller).await
 }
 
 /// The envelope, within the limit on results.
-async fn fit(request: &Request, envelope: Envelope) -> Envelope {
+async fn fit(request: &Request, envelope: Envelope, heartbeat: &mut Heartbeat) -> Envelope {
     let (Body::Value(body) | Body::Error(body)) = &envelope.body else { return envelope };
     let policy = &request.policy;
     if body.len() <= policy.max_result {
@@ -94,11 +113,12 @@ async fn fit(request: &Request, envelope: Envelope) -> Envelope {
     let error = matches!(envelope.body, Body::Error(_));
     let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
     if let Oversize::Reference(hook) = &policy.oversize {
-        match hook.save(&request.key, envelope.encode()).await {
-            Ok(reference) if reference.len() <= MAX_REFERENCE => {
-                return Envelope { codec: CodecId::NONE, body: Body::Reference(reference) };
-            }
-            Ok(_) | Err(_) => {}
+        heartbeat.start();
+        let saved = within(policy.lease, hook.save(&request.key, envelope.encode())).await;
+        if let Ok(reference) = saved
+            && reference.len() <= MAX_REFERENCE
+        {
+            return Envelope { codec: CodecId::NONE, body: Body::Reference(reference) };
         }
     }
     not_kept(NotKept::TooLarge { bytes }, error)
@@ -109,13 +129,7 @@ pub(super) fn not_kept(why: NotKept, error: bool) -> Envelope {
 }
 
 impl Recorder {
-    async fn record(
-        mut self,
-        flight: Arc<Flight>,
-        heartbeat: Option<Heartbeat>,
-        was_leased: bool,
-        caller: Caller,
-    ) -> Recorded {
+    async fn record(mut self, flight: Arc<Flight>, caller: Caller) -> Recorded {
         let patience = self.request.policy.in_flight.patience();
         let mut waiting: Option<Waiting> = None;
         loop {
@@ -123,12 +137,12 @@ impl Recorder {
                 Ok(()) => return self.done(&flight),
                 Err(Unrecorded::Theirs(answer)) => {
                     self.request.tell(Transition::Superseded);
-                    flight.land(Landed::Answer(answer.clone()));
+                    flight.land(Landed::Answer { answer: answer.clone(), recorded: true });
                     return Recorded::Theirs(answer);
                 }
                 Err(Unrecorded::Mismatch) => return self.lost(None),
                 Err(Unrecorded::Failed(error)) if is_store_failure(&error) => {
-                    return self.later(flight, heartbeat, error);
+                    return self.later(flight, error);
                 }
                 Err(Unrecorded::Failed(error)) => return self.lost(Some(error)),
                 Err(Unrecorded::Busy(left)) => {
@@ -138,13 +152,14 @@ impl Recorder {
                         None => {
                             // Those who follow here wait for the other now.
                             flight.land(Landed::Again);
-                            let begun = Waiting::begin(&self.request, Instant::now() + patience);
+                            let begun =
+                                Waiting::begin(&self.request, after(Instant::now(), patience));
                             waiting = Some(begun.await);
                             Paused::Look
                         }
                     };
                     if paused != Paused::Look {
-                        return self.outrun(was_leased, left);
+                        return self.outrun(&flight, left);
                     }
                 }
             }
@@ -156,16 +171,16 @@ impl Recorder {
         for _ in 0..MAX_RECLAIMS {
             let lease = match self.lease.take() {
                 Some(lease) => lease,
-                None => match self.reclaim().await? {
-                    Some(lease) => lease,
-                    None => return Ok(()),
-                },
+                None => self.reclaim().await?,
             };
             let Request { engine, policy, .. } = &*self.request;
             let done = engine.store.complete(&lease, &self.payload, policy.retention).await;
             match done {
                 Ok(()) => return Ok(()),
-                Err(StoreError::LeaseLost) => self.request.tell(Transition::LeaseLost),
+                Err(StoreError::LeaseLost) => match self.holding.take() {
+                    Some(holding) => self.request.lost(&holding),
+                    None => self.request.tell(Transition::LeaseLost),
+                },
                 Err(error) => {
                     self.lease = Some(lease);
                     if error.refusal() != Some(Refusal::Full) || self.not_kept.is_some() {
@@ -180,33 +195,37 @@ impl Recorder {
         Err(Unrecorded::Busy(Duration::ZERO))
     }
 
-    /// Takes the key again, if it is free; `None` if this very result is there already.
-    async fn reclaim(&mut self) -> Result<Option<Lease>, Unrecorded> {
+    /// Takes the key again, if it is free.
+    async fn reclaim(&mut self) -> Result<Lease, Unrecorded> {
         loop {
             let record = self.request.engine.store.reserve(&self.attempt).await;
-            let verdict = record.and_then(|record| record.verdict(&self.attempt));
+            let verdict =
+                record.map_err(StoreError::from).and_then(|record| record.verdict(&self.attempt));
             match verdict.map_err(Unrecorded::Failed)? {
-                Verdict::Acquired { lease, .. } => return Ok(Some(lease)),
-                Verdict::Replay(answer) if answer == self.payload => return Ok(None),
+                Verdict::Acquired { lease, .. } => return Ok(lease),
                 Verdict::Replay(answer) => return Err(Unrecorded::Theirs(answer)),
                 Verdict::InProgress { left } => return Err(Unrecorded::Busy(left)),
                 Verdict::Mismatch { .. } => return Err(Unrecorded::Mismatch),
                 // Whoever has a result in hand resolves what was abandoned.
                 Verdict::Abandoned { .. } => {
                     let fresh = self.request.attempt();
-                    self.attempt = fresh.takeover(true);
+                    self.attempt = Arc::new(fresh.takeover(true));
                 }
             }
         }
     }
 
     fn done(&self, flight: &Flight) -> Recorded {
-        self.request.tell(Transition::Completed { late: false });
+        self.tell_completed(false);
+        flight.land(Landed::Answer { answer: self.payload.clone(), recorded: true });
+        Recorded::Ours { recorded: true, not_kept: self.not_kept }
+    }
+
+    fn tell_completed(&self, late: bool) {
+        self.request.tell(Transition::Completed { late });
         if let Some(why) = self.not_kept {
             self.request.tell(Transition::ResponseNotKept { why });
         }
-        flight.land(Landed::Answer(self.payload.clone()));
-        Recorded::Ours { recorded: true, not_kept: self.not_kept }
     }
 
     /// It cannot be recorded, now or later.
@@ -215,99 +234,53 @@ impl Recorder {
         Recorded::Ours { recorded: false, not_kept: self.not_kept }
     }
 
-    /// Another attempt holds the key, and still does when the patience is over.
-    fn outrun(&self, was_leased: bool, left: Duration) -> Recorded {
-        let key = self.request.key.clone();
-        if was_leased && self.request.policy.in_flight != InFlight::Run {
-            // Its answer will be the truth; this one must not be told as if it were.
-            self.request.tell(Transition::Superseded);
-            return Recorded::Elsewhere(CallError::InProgress { key, retry_after: left });
+    /// Another attempt holds the key, and still does when the patience is over, or nobody waits any
+    /// more. Should it end without an answer of its own, this result is the key's after all.
+    fn outrun(self, flight: &Flight, left: Duration) -> Recorded {
+        if self.request.policy.in_flight == InFlight::Run {
+            return self.lost(None);
         }
-        self.lost(None)
+        flight.land(Landed::Again);
+        let (key, engine) = (self.request.key.clone(), Arc::clone(&self.request.engine));
+        let recorded = if self.was_leased {
+            // Its answer will be the truth; this one must not be told as if it were.
+            self.request.tell(Transition::Rejected { retry_after: left });
+            Recorded::Elsewhere(CallError::InProgress { key, retry_after: left })
+        } else {
+            Recorded::Ours { recorded: false, not_kept: self.not_kept }
+        };
+        engine.spawn(self.retry(None));
+        recorded
     }
 
     /// Answers now and goes on trying. Until it is recorded, this process remembers the answer.
-    fn later(
-        self,
-        flight: Arc<Flight>,
-        heartbeat: Option<Heartbeat>,
-        error: StoreError,
-    ) -> Recorded {
+    fn later(mut self, flight: Arc<Flight>, error: StoreError) -> Recorded {
         self.request.tell(Transition::CompletionRetried { error });
+        self.heartbeat.start();
         flight.answered(self.payload.clone());
-        let not_kept = self.not_kept;
-        let tracker = self.request.engine.tracker.clone();
-        tracker.spawn(self.retry(flight, heartbeat));
-        Recorded::Ours { recorded: false, not_kept }
+        let recorded = Recorded::Ours { recorded: false, not_kept: self.not_kept };
+        let engine = Arc::clone(&self.request.engine);
+        engine.spawn(self.retry(Some(flight)));
+        recorded
     }
 
-    async fn retry(mut self, flight: Arc<Flight>, heartbeat: Option<Heartbeat>) {
-        let end = Instant::now() + self.request.policy.record_for;
+    /// Tries until the store has the result, or another attempt's. `flight` is remembered so long.
+    async fn retry(mut self, flight: Option<Arc<Flight>>) {
+        let end = after(Instant::now(), self.request.policy.record_for);
         let mut pause = *RETRY.start();
         let mut last = None;
         while Instant::now() + pause < end {
             sleep(jittered(pause)).await;
             pause = (2 * pause).min(*RETRY.end());
             match self.try_once().await {
-                Ok(()) => {
-                    self.request.tell(Transition::Completed { late: true });
-                    drop((flight, heartbeat));
-                    return;
-                }
-                Err(Unrecorded::Theirs(_)) => {
-                    self.request.tell(Transition::Superseded);
-                    return;
-                }
+                Ok(()) => return self.tell_completed(true),
+                Err(Unrecorded::Theirs(_)) => return self.request.tell(Transition::Superseded),
                 Err(Unrecorded::Mismatch) => break,
                 Err(Unrecorded::Busy(_)) => {}
                 Err(Unrecorded::Failed(error)) => last = Some(error),
             }
         }
         self.request.tell(Transition::NotRecorded { error: last });
-    }
-}
-
-/// Frees the key of an action that had no effect, now or as soon as the store takes it.
-pub(super) async fn release(started: Started, heartbeat: Option<Heartbeat>) {
-    drop(heartbeat);
-    let Some(lease) = started.lease() else { return };
-    let Started { request, flight, hold, .. } = started;
-    let certain = matches!(hold, Hold::Leased { .. });
-    match request.engine.store.release(&lease).await {
-        Ok(()) => request.tell(Transition::Released),
-        Err(StoreError::LeaseLost) if certain => request.tell(Transition::LeaseLost),
-        // The reservation that might have been there is not.
-        Err(StoreError::LeaseLost) => {}
-        Err(error) => {
-            request.tell(Transition::StoreFailed { error });
-            let tracker = request.engine.tracker.clone();
-            tracker.spawn(release_later(request, lease));
-        }
-    }
-    drop(flight);
-}
-
-async fn release_later(request: Arc<Request>, lease: Lease) {
-    // After its lease has ended the record is abandoned, which releasing it still mends.
-    let end = Instant::now() + request.policy.record_for;
-    let mut pause = *RETRY.start();
-    while Instant::now() + pause < end {
-        sleep(jittered(pause)).await;
-        pause = (2 * pause).min(*RETRY.end());
-        match request.engine.store.release(&lease).await {
-            Ok(()) => return request.tell(Transition::Released),
-            Err(error) if is_store_failure(&error) => {}
-            Err(_) => return,
-        }
-    }
-}
-
-/// Ends the lease of an action of which nobody knows whether it had an effect.
-pub(super) async fn give_up(started: Started, heartbeat: Option<Heartbeat>) {
-    drop(heartbeat);
-    started.request.tell(Transition::Abandoned);
-    if let Some(lease) = started.lease() {
-        // If it fails, the lease ends by itself.
-        let _ = started.request.engine.store.renew(&lease, Duration::ZERO).await;
+        drop(flight);
     }
 }

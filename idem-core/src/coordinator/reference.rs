@@ -1,12 +1,20 @@
 //! Where results go that are too large for the store.
 
+use std::future::Future;
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio::time::timeout;
 
 use crate::error::BoxError;
 use crate::key::Key;
+use crate::panics::caught;
 
 /// Keeps large results elsewhere: an object store, a table, a file.
+///
+/// Either call may take as long as the operation's lease (default 30 s), and is dropped then. A
+/// panic is an error.
 #[async_trait]
 pub trait References: Send + Sync {
     /// Keeps a result and says by what to load it: at most 64 KiB, opaque to the coordinator.
@@ -23,4 +31,12 @@ pub trait References: Send + Sync {
     /// # Errors
     /// The caller is told [`CallError::ReferenceUnavailable`](super::CallError), and may try again.
     async fn load(&self, key: &Key, reference: Bytes) -> Result<Bytes, BoxError>;
+}
+
+/// What a hook comes to, that may hang or panic.
+pub(super) async fn within(
+    limit: Duration,
+    hook: impl Future<Output = Result<Bytes, BoxError>>,
+) -> Result<Bytes, BoxError> {
+    timeout(limit, caught(hook)).await??
 }

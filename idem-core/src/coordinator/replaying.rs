@@ -10,8 +10,10 @@ use super::engine::Request;
 use super::error::{CallError, RunError};
 use super::outcome::Outcome;
 use super::policy::Oversize;
+use super::reference::within;
 use crate::envelope::{Body, Envelope};
 use crate::error::BoxError;
+use crate::panics::caught_now;
 
 /// How a call reads what is stored.
 pub(super) struct Reading<'a, C, X> {
@@ -20,11 +22,12 @@ pub(super) struct Reading<'a, C, X> {
     pub(super) errors: &'a X,
 }
 
-/// What a stored answer is to the call: the value, the error that was kept, or why there is
-/// neither. It never means that the action may run (law L8).
+/// What an answer is to the call, `recorded` or on its way into the store: the value, the error
+/// that was kept, or why there is neither. It never means that the action may run (law L8).
 pub(super) async fn read<T, E, C: Codec<T>, X: Classify<E>>(
     reading: &Reading<'_, C, X>,
     answer: &Bytes,
+    recorded: bool,
 ) -> Result<Outcome<T>, RunError<E>> {
     let request = reading.request;
     let envelope = Envelope::decode(answer).map_err(|error| unreadable(request, error.into()))?;
@@ -38,11 +41,13 @@ pub(super) async fn read<T, E, C: Codec<T>, X: Classify<E>>(
                 let why = format!("it was stored with codec {}", envelope.codec.0);
                 return Err(unreadable(request, why.into()).into());
             }
-            let value = reading.codec.decode(&bytes).map_err(|why| unreadable(request, why))?;
-            Ok(Outcome { value, replayed: true, recorded: true, not_kept: None })
+            let value =
+                decoded(|| reading.codec.decode(&bytes)).map_err(|why| unreadable(request, why))?;
+            Ok(Outcome { value, replayed: true, recorded, not_kept: None })
         }
         Body::Error(bytes) => {
-            let error = reading.errors.decode(&bytes).map_err(|why| unreadable(request, why))?;
+            let error = decoded(|| reading.errors.decode(&bytes))
+                .map_err(|why| unreadable(request, why))?;
             Err(RunError::Action { error, effect: Effect::Keep, replayed: true })
         }
         Body::NotKept { why, .. } => {
@@ -50,6 +55,11 @@ pub(super) async fn read<T, E, C: Codec<T>, X: Classify<E>>(
         }
         _ => Err(unreadable(request, "a kind of answer that cannot stand here".into()).into()),
     }
+}
+
+/// A decoder that panics has read nothing.
+fn decoded<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    caught_now(decode)?
 }
 
 async fn load(request: &Request, reference: Bytes) -> Result<Envelope, CallError> {
@@ -61,7 +71,7 @@ async fn load(request: &Request, reference: Bytes) -> Result<Envelope, CallError
     let Oversize::Reference(hook) = &request.policy.oversize else {
         return Err(failed("this operation has no hook to load references by".into()));
     };
-    let bytes = hook.load(key, reference).await.map_err(failed)?;
+    let bytes = within(request.policy.lease, hook.load(key, reference)).await.map_err(failed)?;
     Envelope::decode(&bytes).map_err(|error| unreadable(request, error.into()))
 }
 

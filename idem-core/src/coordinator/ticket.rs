@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::action::{Holding, RunningAttempt};
 use super::detached::poll_once;
+use super::ending::give_back;
 use super::engine::Request;
 use super::flight::Flight;
 use super::heartbeat::Heartbeat;
@@ -28,6 +29,14 @@ impl Hold {
     pub(super) fn leased(lease: Lease, until: Instant, attempts: u32) -> Self {
         Self::Leased { lease, attempts, holding: Holding::until(until) }
     }
+
+    /// Until when the key is known to be held.
+    pub(super) fn until(&self) -> Option<Instant> {
+        match self {
+            Self::Leased { holding, .. } => Some(holding.ends()),
+            Self::None { .. } => None,
+        }
+    }
 }
 
 /// The right to run an action that has not begun. Dropped, it gives the key back: nothing has
@@ -39,26 +48,25 @@ pub(super) struct Ticket(Option<Started>);
 #[derive(Debug)]
 pub(super) struct Started {
     pub(super) request: Arc<Request>,
-    pub(super) attempt: Attempt,
+    pub(super) attempt: Arc<Attempt>,
     pub(super) hold: Hold,
     pub(super) flight: Arc<Flight>,
 }
 
 impl Ticket {
     pub(super) fn new(request: Arc<Request>, attempt: Attempt, hold: Hold, flight: Flight) -> Self {
-        Self(Some(Started { request, attempt, hold, flight: Arc::new(flight) }))
+        let (attempt, flight) = (Arc::new(attempt), Arc::new(flight));
+        Self(Some(Started { request, attempt, hold, flight }))
     }
 
     /// The action is about to begin. `None` only if it was begun before.
     pub(super) fn start(mut self) -> Option<Started> {
         let started = self.0.take()?;
         match &started.hold {
-            Hold::Leased { lease, attempts: 1, holding } => {
-                started.flight.running(holding.ends());
+            Hold::Leased { lease, attempts: 1, .. } => {
                 started.request.tell(Transition::Reserved { fence: lease.fence() });
             }
-            Hold::Leased { lease, attempts, holding } => {
-                started.flight.running(holding.ends());
+            Hold::Leased { lease, attempts, .. } => {
                 let (fence, attempts) = (lease.fence(), *attempts);
                 started.request.tell(Transition::TakenOver { fence, attempts });
             }
@@ -68,12 +76,28 @@ impl Ticket {
     }
 }
 
+/// Says so if an action is dropped before its end.
+struct Underway<'a>(Option<&'a Request>);
+
+impl Underway<'_> {
+    fn ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.0 {
+            request.tell(Transition::Abandoned);
+        }
+    }
+}
+
 impl Drop for Ticket {
     fn drop(&mut self) {
         // Without a runtime nothing can be sent; the lease then ends by itself.
-        if let (Some(started), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
-            let tracker = started.request.engine.tracker.clone();
-            tracker.spawn_on(async move { started.unreserve().await }, &runtime);
+        if let (Some(started), Ok(_)) = (self.0.take(), Handle::try_current()) {
+            started.give_back();
         }
     }
 }
@@ -93,24 +117,18 @@ impl Started {
 
     /// Drives `action`, keeping the lease alive. An action that is done when it is first polled
     /// needs no heartbeat.
-    pub(super) async fn keeping_alive<T>(
-        &self,
-        action: impl Future<Output = T>,
-    ) -> (T, Option<Heartbeat>) {
-        let mut action = pin!(action);
-        if let Some(done) = poll_once(action.as_mut()).await {
-            return (done, None);
-        }
-        let heartbeat = match &self.hold {
-            Hold::Leased { lease, holding, .. } => Some(Heartbeat::start(
-                Arc::clone(&self.request),
-                lease.clone(),
-                Arc::clone(holding),
-                &self.flight,
-            )),
-            Hold::None { .. } => None,
+    pub(super) async fn keeping_alive<T>(&self, action: impl Future<Output = T>) -> (T, Heartbeat) {
+        let (mut action, underway) = (pin!(action), Underway(Some(&self.request)));
+        let mut heartbeat = Heartbeat::of(self);
+        let done = if let Some(done) = poll_once(action.as_mut()).await {
+            done
+        } else {
+            heartbeat.start();
+            action.await
         };
-        (action.await, heartbeat)
+        underway.ended();
+        heartbeat.settle();
+        (done, heartbeat)
     }
 
     /// The lease to give back: one that is held, or that may be.
@@ -125,11 +143,14 @@ impl Started {
         }
     }
 
-    /// Frees the key of an action that never began.
-    async fn unreserve(self) {
-        if let Some(lease) = self.lease() {
-            // If it fails, the lease ends by itself.
-            let _ = self.request.engine.store.release(&lease).await;
-        }
+    /// Gives back the key of an action that never began.
+    fn give_back(self) {
+        let Self { request, attempt, hold, flight } = self;
+        let known = match hold {
+            Hold::Leased { lease, attempts, .. } => Some((lease, attempts)),
+            Hold::None { maybe_reserved: true } => None,
+            Hold::None { maybe_reserved: false } => return,
+        };
+        give_back(request, attempt, known, Some(flight));
     }
 }

@@ -7,6 +7,7 @@ use tokio::time::{Instant, sleep_until};
 use super::detached::Caller;
 use super::engine::Request;
 use super::jitter::jittered;
+use super::moment::after;
 use crate::watch::Watch;
 
 /// The first interval between two looks at a store that cannot hint.
@@ -48,11 +49,11 @@ impl Waiting {
             return Paused::TimedOut;
         }
         // A lease that ends within the pause is looked at just after it has ended.
-        let nap = jittered(self.interval).min(left + Duration::from_millis(1));
-        self.interval = (2 * self.interval).min(self.longest);
+        let nap = jittered(self.interval).min(left.saturating_add(Duration::from_millis(1)));
+        self.interval = self.interval.saturating_mul(2).min(self.longest);
         tokio::select! {
             () = self.watch.changed() => Paused::Look,
-            () = sleep_until((now + nap).min(self.deadline)) => Paused::Look,
+            () = sleep_until(after(now, nap).min(self.deadline)) => Paused::Look,
             () = caller.gone() => Paused::CallerGone,
         }
     }

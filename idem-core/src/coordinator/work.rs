@@ -23,8 +23,8 @@ pub(super) enum Finished<T, E> {
     Value(T, Envelope),
     /// With an error that is kept.
     Kept(E, Envelope),
-    /// With an error, and without effect.
-    NoEffect(E),
+    /// With an error, and without effect. An attempt before this one may have had it all the same.
+    NoEffect { error: E, in_doubt: bool },
     /// With an error, and perhaps with an effect.
     Unknown(E),
     /// It was not begun: an earlier attempt may have had its effect, and nobody knows.
@@ -41,6 +41,7 @@ impl<C, X, P, F> Work<'_, C, X, P, F> {
         P: Probe<T>,
     {
         let Self { codec, errors, probe, action } = self;
+        let in_doubt = attempt.is_takeover() && !probe.is_some();
         if attempt.is_takeover() {
             match probe.ask(attempt.clone()).await {
                 Probed::Happened(value) => return keep_value(codec, value),
@@ -51,7 +52,7 @@ impl<C, X, P, F> Work<'_, C, X, P, F> {
         match action(attempt).await {
             Ok(value) => keep_value(codec, value),
             Err(error) => match errors.effect(&error) {
-                Effect::None => Finished::NoEffect(error),
+                Effect::None => Finished::NoEffect { error, in_doubt },
                 Effect::Unknown => Finished::Unknown(error),
                 Effect::Keep => keep_error(errors, error),
             },

@@ -80,11 +80,12 @@ pub enum Transition {
         /// Why.
         why: NotKept,
     },
-    /// The result of an attempt that had been taken over gave way to the winner's.
+    /// An attempt that had been taken over gave way: its result, or its failure, is not the key's.
     Superseded,
-    /// A failed action had no effect: its key was released.
+    /// A failed action had no effect: its key is free again.
     Released,
-    /// An attempt gave its key up, not knowing whether its action had an effect.
+    /// An attempt gave its key up, not knowing whether its action had an effect, or its action was
+    /// dropped half-way.
     Abandoned,
     /// The store failed.
     StoreFailed {

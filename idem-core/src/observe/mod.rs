@@ -14,11 +14,12 @@ pub use self::event::{Event, Transition};
 pub use self::metrics::Metrics;
 #[cfg(feature = "tracing")]
 pub use self::tracing::Tracing;
+use crate::panics::caught_now;
 
 /// Is told of every transition.
 ///
-/// Called in the middle of a call: it must not block, and a panic in it is the caller's. A
-/// closure over [`&Event`](Event) is an observer.
+/// Called in the middle of a call: it must not block. A panic in it is caught, and changes nothing
+/// for the call. A closure over [`&Event`](Event) is an observer.
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn observe(&self, event: &Event);
@@ -53,7 +54,8 @@ impl Observers {
 
     pub(crate) fn tell(&self, event: &Event) {
         for observer in &self.0 {
-            observer.observe(event);
+            // To be observed must not cost a charge.
+            let _ = caught_now(|| observer.observe(event));
         }
     }
 }

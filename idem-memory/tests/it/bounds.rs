@@ -27,6 +27,7 @@ fn with_clock(configure: impl Fn(Builder) -> Builder) -> (MemoryStore, TestClock
     (configure(MemoryStore::builder()).clock(clock.clone()).build(), clock)
 }
 
+// C135: keys that somebody makes up fill the store, and no more than it.
 #[tokio::test]
 async fn a_full_store_refuses_and_keeps_what_it_has() {
     let (store, _) = with_clock(|b| b.max_entries(2));

@@ -3,4 +3,5 @@
 
 mod bounds;
 mod conformance;
+mod fenced;
 mod watch;

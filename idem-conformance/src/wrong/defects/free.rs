@@ -164,13 +164,13 @@ impl Laws for FreeKeyNeedsTheRight {
         if attempt.may_take_over() {
             return at.reserve(attempt);
         }
-        only(Record {
+        Ok(only(Record {
             fingerprint: attempt.fingerprint(),
             holder: row.holder,
             fence: row.fence,
             attempts: row.attempts,
             state: State::Pending { left: std::time::Duration::ZERO },
-        })
+        }))
     }
 }
 
@@ -226,13 +226,13 @@ impl Laws for ReleasedKeyRemembersItsRequest {
     fn reserve(&self, at: At, attempt: &Attempt) -> Answer<Record> {
         let released = at.kept().filter(|row| row.phase == Phase::Released);
         if let Some(row) = released.filter(|_| attempt.fingerprint() != crate::lab::REQUEST) {
-            return only(Record {
+            return Ok(only(Record {
                 fingerprint: crate::lab::REQUEST,
                 holder: row.holder,
                 fence: row.fence,
                 attempts: row.attempts,
                 state: State::Pending { left: attempt.lease_for() },
-            });
+            }));
         }
         at.reserve(attempt)
     }

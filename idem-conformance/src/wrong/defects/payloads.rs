@@ -83,7 +83,7 @@ struct EmptyPayloadIsIgnored;
 impl Laws for EmptyPayloadIsIgnored {
     fn complete(&self, at: At, lease: &Lease, with: &Completion) -> Answer<()> {
         let step = at.complete(lease, with)?;
-        if with.payload.is_empty() { only(()) } else { Ok(step) }
+        if with.payload.is_empty() { Ok(only(())) } else { Ok(step) }
     }
 }
 

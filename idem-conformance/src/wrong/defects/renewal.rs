@@ -33,7 +33,7 @@ struct RenewDoesNothing;
 impl Laws for RenewDoesNothing {
     fn renew(&self, at: At, lease: &Lease, by: Duration) -> Answer<Duration> {
         let step = at.renew(lease, by)?;
-        if by.is_zero() { Ok(step) } else { only(step.answer) }
+        if by.is_zero() { Ok(step) } else { Ok(only(step.answer)) }
     }
 }
 
@@ -131,7 +131,7 @@ struct ZeroDoesNothing;
 impl Laws for ZeroDoesNothing {
     fn renew(&self, at: At, lease: &Lease, by: Duration) -> Answer<Duration> {
         let step = at.renew(lease, by)?;
-        if by.is_zero() { only(Duration::ZERO) } else { Ok(step) }
+        if by.is_zero() { Ok(only(Duration::ZERO)) } else { Ok(step) }
     }
 }
 

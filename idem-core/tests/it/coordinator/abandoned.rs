@@ -131,3 +131,36 @@ async fn a_key_that_nobody_abandoned_is_not_probed() {
         .await;
     assert!(ran.is_ok());
 }
+
+/// A takeover that fails without an effect, with or without a probe that vouches for the dead.
+async fn failed_takeover(probed: bool) -> idem_core::Coordinator {
+    let idem = coordinator(with_dead_worker().await).build().unwrap();
+    let failing = |_| async { Err::<String, _>("connection refused".to_owned()) };
+    let call = call(&idem);
+    let failed = if probed {
+        call.probe(|_| async { Probed::DidNotHappen }).run(failing).await
+    } else {
+        call.run(failing).await
+    };
+    assert_eq!(failed.unwrap_err().code(), "action_failed");
+    idem
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_without_effect_does_not_speak_for_the_dead_worker() {
+    let idem = failed_takeover(false).await;
+    // The dead worker may have charged: no other request is given its key …
+    let other = idem.operation("charge").key("k").fingerprint(super::support::fingerprint(2));
+    let refused = other.run(Provider::default().action(MS)).await.unwrap_err();
+    assert_eq!(refused.code(), "mismatch");
+    // … and the retry knows, at once, that it takes over.
+    let retry = call(&idem).run(|attempt| async move { Ok::<_, String>(attempt.number()) });
+    assert_eq!(retry.await.unwrap().value, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_without_effect_is_released_if_a_probe_speaks_for_the_dead_worker() {
+    let idem = failed_takeover(true).await;
+    let retry = call(&idem).run(|attempt| async move { Ok::<_, String>(attempt.number()) });
+    assert_eq!(retry.await.unwrap().value, 1);
+}

@@ -9,7 +9,9 @@ use idem_core::{Abandoned, Coordinator, Store, Verdict};
 use idem_memory::MemoryStore;
 use tokio::time::{sleep, timeout};
 
-use super::support::{Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, rival, settle};
+use super::support::{
+    Faulty, MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, rival, settle,
+};
 
 /// Polls the future so many times, letting time pass in between, and drops it. `true` if it was
 /// done before.
@@ -28,9 +30,9 @@ async fn drop_after<F: Future>(polls: usize, future: F) -> bool {
 
 /// A store in which every call takes a moment, so that there are many points to leave at.
 fn slow() -> Faulty {
-    let store = Faulty::new();
+    let store = faulty();
     for verb in [Verb::Reserve, Verb::Renew, Verb::Complete, Verb::Release] {
-        store.always(verb, Fault::Late(2 * MS));
+        store.always(verb, Trouble::Late(2 * MS));
     }
     store
 }
@@ -88,6 +90,17 @@ async fn a_borrowed_action_is_dropped_with_its_caller_and_its_key_abandoned() {
         assert!(polls < 1_000, "the call never ends");
     }
     assert!(polls > 5, "there were {polls} points to leave at");
+}
+
+// C25: every way out of an action is an event, its drop included.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_action_is_reported_as_abandoned() {
+    let events = super::support::Events::default();
+    let idem = coordinator(MemoryStore::new()).observe(events.observer()).build().unwrap();
+    let provider = Provider::default();
+    let borrowed = call(&idem).run_borrowed(|_| provider.clone().charge(SEC));
+    assert!(timeout(MS, borrowed).await.is_err());
+    assert_eq!(events.names(), ["reserved", "abandoned"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use idem_memory::MemoryStore;
 use tokio::time::{sleep, timeout};
 
-use super::support::{Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, hasty, settle};
+use super::support::{MS, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, settle};
 
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_actions_whose_callers_have_left() {
@@ -44,11 +44,24 @@ async fn draining_waits_for_borrowed_actions() {
     idem.drain(SEC).await.unwrap();
 }
 
+// A call that has not had to wait yet, and so has no task of its own, is under way all the same.
+#[tokio::test(start_paused = true)]
+async fn draining_waits_for_a_call_that_has_just_begun() {
+    let idem = coordinator(MemoryStore::new()).build().unwrap();
+    let draining = idem.clone();
+    let early = call(&idem).run(|_| async move {
+        let early = draining.drain(SEC).await;
+        Ok::<_, String>(early.map_err(|still| still.calls))
+    });
+    assert_eq!(early.await.unwrap().value, Err(1));
+    idem.drain(SEC).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_results_on_their_way_into_the_store() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-    store.always(Verb::Complete, Fault::NotApplied);
+    store.always(Verb::Complete, Trouble::NotApplied);
     assert!(!call(&idem).run(Provider::default().action(MS)).await.unwrap().recorded);
     let draining = tokio::spawn({
         let idem = idem.clone();

@@ -4,7 +4,7 @@ use idem_core::{Abandoned, ActionError, CallError, Effect, RunError, by_trait, e
 use idem_memory::MemoryStore;
 use serde::{Deserialize, Serialize};
 
-use super::support::{Events, Faulty, MS, Provider, Verb, call, coordinator};
+use super::support::{Events, MS, Provider, Verb, call, coordinator, faulty};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Refusal {
@@ -32,7 +32,7 @@ fn failed<T: std::fmt::Debug, E: std::fmt::Debug>(
     }
 }
 
-// C37, C38: a failure is not an answer.
+// C34, C37, C38, C44: a failure is not an answer, and the action's own error is what is given.
 #[tokio::test(start_paused = true)]
 async fn a_failed_action_is_released_and_runs_again() {
     let events = Events::default();
@@ -147,13 +147,13 @@ async fn a_panic_is_an_unknown_outcome_and_the_process_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_release_that_fails_is_made_good_later() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone())
         .abandoned(Abandoned::Refuse)
         .store_budget(super::support::hasty())
         .build()
         .unwrap();
-    store.always(Verb::Release, super::support::Fault::NotApplied);
+    store.always(Verb::Release, super::support::Trouble::NotApplied);
     let failed = call(&idem).run(|_| async { Err::<String, _>("502".to_owned()) }).await;
     assert_eq!(failed.unwrap_err().code(), "action_failed");
     store.heal();

@@ -7,13 +7,13 @@ use idem_memory::MemoryStore;
 use tokio::time::sleep;
 
 use super::support::{
-    Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint, rival, settle,
+    MS, Provider, SEC, Verb, call, coordinator, faulty, fingerprint, rival, settle,
 };
 
 // C1: everybody at once, one effect.
 #[tokio::test(start_paused = true)]
 async fn a_hundred_callers_of_one_process_reserve_once() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).build().unwrap();
     let provider = Provider::default();
     let callers: Vec<_> =
@@ -23,12 +23,12 @@ async fn a_hundred_callers_of_one_process_reserve_once() {
     }
     assert_eq!(provider.charges(), 1);
     assert_eq!((store.asked(Verb::Reserve), store.asked(Verb::Complete)), (1, 1));
-    assert_eq!(store.watches(), 0);
+    assert_eq!(store.asked(Verb::Watch), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_thousand_waiters_for_another_process_cost_one_remote_wait() {
-    let store = Faulty::new();
+    let store = faulty();
     let holder = rival(30 * SEC);
     let verdict = store.store().reserve(&holder).await.unwrap().verdict(&holder).unwrap();
     let Verdict::Acquired { lease, .. } = verdict else { panic!("{verdict:?}") };
@@ -37,7 +37,7 @@ async fn a_thousand_waiters_for_another_process_cost_one_remote_wait() {
     let callers: Vec<_> =
         (0..1_000).map(|_| tokio::spawn(call(&idem).run(provider.action(SEC)))).collect();
     sleep(10 * SEC).await;
-    assert_eq!(store.watches(), 1);
+    assert_eq!(store.asked(Verb::Watch), 1);
     let polls = store.asked(Verb::Reserve);
     assert!((2 + 8..=2 + 14).contains(&polls), "{polls} polls in 10 s");
     let payload = super::codecs::stored(br#""ch_elsewhere""#);
@@ -45,7 +45,7 @@ async fn a_thousand_waiters_for_another_process_cost_one_remote_wait() {
     for caller in callers {
         assert_eq!(caller.await.unwrap().unwrap().value, "ch_elsewhere");
     }
-    assert_eq!((store.asked(Verb::Reserve), store.watches()), (polls + 1, 1));
+    assert_eq!((store.asked(Verb::Reserve), store.asked(Verb::Watch)), (polls + 1, 1));
     assert_eq!(provider.charges(), 0);
 }
 
@@ -121,7 +121,7 @@ fn one_coordinator_serves_many_threads() {
     assert_eq!(provider.charges(), 20);
 }
 
-// C69: an operation inside another, on one store, completes its own record.
+// C69, C71: an operation inside another, on one store, completes its own record.
 #[tokio::test(start_paused = true)]
 async fn an_operation_inside_another_has_a_record_of_its_own() {
     let idem = coordinator(MemoryStore::new()).build().unwrap();

@@ -126,6 +126,7 @@ async fn a_waiter_becomes_the_runner_when_the_other_process_dies() {
     assert!(waited >= 5 * SEC && waited < 5 * SEC + 100 * MS, "took over after {waited:?}");
 }
 
+// C137: who waits does not rely on the first to succeed.
 #[tokio::test(start_paused = true)]
 async fn a_waiter_becomes_the_runner_when_the_first_fails() {
     let idem = coordinator(MemoryStore::new()).build().unwrap();

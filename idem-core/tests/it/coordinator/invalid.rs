@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use idem_core::{CallError, Invalid, Operation, RunError, StoreBudget};
 
-use super::support::{Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint};
+use super::support::{MS, Provider, SEC, Verb, call, coordinator, faulty, fingerprint};
 
 async fn refused(change: impl Fn(Operation) -> Operation, key: &str) -> Invalid {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).build().unwrap();
     let provider = Provider::default();
     let operation = change(idem.operation("charge"));
@@ -20,7 +20,7 @@ async fn refused(change: impl Fn(Operation) -> Operation, key: &str) -> Invalid 
     }
 }
 
-// C58, C74, C76
+// C58, C74, C75, C76
 #[tokio::test]
 async fn keys_operations_and_tenants_have_1_to_255_characters() {
     let same = |operation: Operation| operation;
@@ -29,7 +29,7 @@ async fn keys_operations_and_tenants_have_1_to_255_characters() {
     }
     assert!(matches!(refused(|op| op.tenant(""), "k").await, Invalid::Key(_)));
     assert!(matches!(refused(|op| op.tenant(&"t".repeat(256)), "k").await, Invalid::Key(_)));
-    let idem = coordinator(Faulty::new()).build().unwrap();
+    let idem = coordinator(faulty()).build().unwrap();
     let nameless = idem.operation("").key("k").without_fingerprint();
     assert_eq!(nameless.run(Provider::default().action(MS)).await.unwrap_err().code(), "invalid");
 }
@@ -51,16 +51,16 @@ async fn a_lease_leaves_time_for_the_store() {
     let invalid = refused(|op| op.lease(SEC), "k").await;
     assert!(matches!(invalid, Invalid::LeaseTooShortForStore { .. }), "{invalid:?}");
     let slow = StoreBudget::default().per_try(11 * SEC);
-    assert!(coordinator(Faulty::new()).store_budget(slow).build().is_err());
+    assert!(coordinator(faulty()).store_budget(slow).build().is_err());
     let none = StoreBudget::default().tries(0);
-    assert_eq!(coordinator(Faulty::new()).store_budget(none).build().unwrap_err(), Invalid::Budget);
+    assert_eq!(coordinator(faulty()).store_budget(none).build().unwrap_err(), Invalid::Budget);
 }
 
 #[test]
 fn outside_a_runtime_there_is_an_error_and_no_panic() {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
-    let idem = coordinator(Faulty::new()).build().unwrap();
+    let idem = coordinator(faulty()).build().unwrap();
     let mut outside = pin!(call(&idem).run(Provider::default().action(MS)));
     match outside.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(Err(error)) => assert_eq!(error.code(), "no_runtime"),
@@ -68,9 +68,62 @@ fn outside_a_runtime_there_is_an_error_and_no_panic() {
     }
 }
 
+// However the action asks for its own key again: beside itself, in a race, borrowed.
+#[tokio::test(start_paused = true)]
+async fn a_key_is_known_inside_its_action_wherever_that_polls() {
+    let idem = coordinator(faulty()).build().unwrap();
+    let again = idem.clone();
+    let provider = Provider::default();
+    let inner = provider.clone();
+    let outer = call(&idem).run(|_| async move {
+        tokio::time::sleep(MS).await;
+        let other = || again.operation("refund").key("k").without_fingerprint();
+        let (refund, charge) =
+            tokio::join!(other().run(inner.action(MS)), call(&again).run(inner.action(MS)));
+        let raced = tokio::select! {
+            biased;
+            charge = call(&again).run_borrowed(|_| inner.clone().charge(MS)) => charge,
+            () = tokio::time::sleep(SEC) => panic!("it waited for itself"),
+        };
+        let codes = [charge.unwrap_err().code(), raced.unwrap_err().code()];
+        Ok::<_, String>((refund.unwrap().value, codes.map(str::to_owned)))
+    });
+    let (refund, codes) = outer.await.unwrap().value;
+    assert_eq!((refund.as_str(), codes), ("ch_1", ["reentrant", "reentrant"].map(str::to_owned)));
+    // Outside again, the key is as good as any.
+    assert!(call(&idem).run(provider.action(MS)).await.is_err(), "another type was stored");
+}
+
+// C114: two coordinators over one store do not know of each other's actions: a key inside its own
+// action waits for itself there, and no longer than its patience.
+#[tokio::test(start_paused = true)]
+async fn a_key_inside_its_action_through_another_coordinator_is_in_progress() {
+    let store = faulty();
+    let (idem, other) = (coordinator(store.clone()).build().unwrap(), coordinator(store).build());
+    let other = other.unwrap();
+    let outer = call(&idem).run(|_| async move {
+        let inner = call(&other).run(Provider::default().action(MS)).await;
+        Ok::<_, String>(inner.unwrap_err().code().to_owned())
+    });
+    assert_eq!(outer.await.unwrap().value, "in_progress");
+}
+
+// C70: configuring twice is configuring once.
+#[tokio::test(start_paused = true)]
+async fn an_operation_configured_again_has_the_same_keys() {
+    let idem = coordinator(faulty()).build().unwrap();
+    let provider = Provider::default();
+    for replayed in [false, true] {
+        let operation = idem.operation("charge").tenant("acme").tenant("acme");
+        let operation = operation.lease(30 * SEC).lease(30 * SEC);
+        let call = operation.key("k").fingerprint(fingerprint(1));
+        assert_eq!(call.run(provider.action(MS)).await.unwrap().replayed, replayed);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_key_inside_its_own_action_is_an_error_and_no_deadlock() {
-    let idem = coordinator(Faulty::new()).build().unwrap();
+    let idem = coordinator(faulty()).build().unwrap();
     let again = idem.clone();
     let asked = tokio::time::Instant::now();
     let outer = call(&idem).run(|_| async move {

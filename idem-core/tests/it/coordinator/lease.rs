@@ -7,13 +7,13 @@ use idem_memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
 use super::support::{
-    Events, Fault, Faulty, Provider, SEC, Verb, call, coordinator, hasty, key, rival,
+    Events, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, key, rival,
 };
 
 // C17, C18: an action far longer than its lease runs once.
 #[tokio::test(start_paused = true)]
 async fn a_long_action_keeps_its_lease() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).lease(3 * SEC).build().unwrap();
     let provider = Provider::default();
     let slow = tokio::spawn(call(&idem).run(provider.action(30 * SEC)));
@@ -30,11 +30,11 @@ async fn a_long_action_keeps_its_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn a_short_action_needs_no_heartbeat() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).build().unwrap();
     call(&idem).run(Provider::default().action(SEC)).await.unwrap();
     assert_eq!((store.asked(Verb::Reserve), store.asked(Verb::Complete)), (1, 1));
-    assert_eq!((store.asked(Verb::Renew), store.watches()), (0, 0));
+    assert_eq!((store.asked(Verb::Renew), store.asked(Verb::Watch)), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -61,7 +61,7 @@ async fn an_action_beyond_the_ceiling_is_told_and_taken_over() {
 // C20, C21
 #[tokio::test(start_paused = true)]
 async fn a_store_that_cannot_be_reached_loses_the_lease_by_the_local_clock() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
     let begun = Instant::now();
     let told = tokio::spawn(call(&idem).run(move |attempt| async move {
@@ -69,7 +69,7 @@ async fn a_store_that_cannot_be_reached_loses_the_lease_by_the_local_clock() {
         Ok::<_, String>(begun.elapsed().as_millis())
     }));
     sleep(SEC / 2).await;
-    store.always(Verb::Renew, Fault::Hangs);
+    store.always(Verb::Renew, Trouble::Hangs);
     let outcome = told.await.unwrap().unwrap();
     assert!((3_000..3_010).contains(&outcome.value), "told after {} ms", outcome.value);
     // L5: nobody took over, so the late result is recorded.
@@ -78,9 +78,9 @@ async fn a_store_that_cannot_be_reached_loses_the_lease_by_the_local_clock() {
 
 #[tokio::test(start_paused = true)]
 async fn a_renewal_that_fails_once_is_made_up_for() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
-    for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs] {
+    for fault in [Trouble::NotApplied, Trouble::ReplyLost, Trouble::Hangs] {
         store.next(Verb::Renew, fault);
     }
     let kept = call(&idem).run(|attempt| async move {
@@ -158,5 +158,128 @@ async fn callers_who_followed_a_lost_lease_follow_the_winner() {
     assert_eq!(outcome.value, "ch_of_the_winner");
     assert!(told.elapsed() < 2 * SEC, "not when the late owner is done");
     assert_eq!(late.await.unwrap().unwrap().value, "ch_of_the_winner");
+    assert_eq!(provider.charges(), 1);
+}
+
+// The loss of a lease is told once, whoever finds out: the heartbeat, the clock, the completion.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_lost_once() {
+    for fails in [false, true] {
+        let (store, events) = (Arc::new(MemoryStore::new()), Events::default());
+        let idem = coordinator(store.clone()).lease(3 * SEC).observe(events.observer());
+        let idem = idem.build().unwrap();
+        let late = tokio::spawn(call(&idem).run(move |_| async move {
+            sleep(5 * SEC).await;
+            if fails { Err("502".to_owned()) } else { Ok("ch_late".to_owned()) }
+        }));
+        sleep(SEC / 2).await;
+        take_over(&store, Some("ch_of_the_winner")).await;
+        let outcome = late.await.unwrap();
+        if fails {
+            assert_eq!(outcome.unwrap_err().code(), "action_failed");
+        } else {
+            assert_eq!(outcome.unwrap().value, "ch_of_the_winner");
+        }
+        assert_eq!(events.names(), ["reserved", "lease_lost", "superseded"], "fails: {fails}");
+    }
+}
+
+// C104: the record is evicted in the middle of a long action: the key does not look free for the
+// rest of it, neither here nor elsewhere.
+#[tokio::test(start_paused = true)]
+async fn a_key_whose_record_has_vanished_is_taken_back_while_its_action_runs() {
+    let (store, events) = (Arc::new(MemoryStore::new()), Events::default());
+    let idem = coordinator(store.clone()).lease(3 * SEC).observe(events.observer());
+    let idem = idem.build().unwrap();
+    let provider = Provider::default();
+    let running = tokio::spawn(call(&idem).run(provider.action(20 * SEC)));
+    sleep(SEC / 2).await;
+    let follower = tokio::spawn(call(&idem).run(provider.action(SEC)));
+    store.forget(&key()).expect("there is a reservation");
+    sleep(2 * SEC).await;
+    let rival = rival(3 * SEC);
+    let seen = store.reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+    assert!(matches!(seen, Verdict::InProgress { .. }), "{seen:?}");
+    assert_eq!(running.await.unwrap().unwrap().value, "ch_1");
+    assert_eq!(follower.await.unwrap().unwrap().value, "ch_1");
+    assert_eq!(provider.charges(), 1);
+    assert_eq!(events.names(), ["reserved", "lease_lost", "completed", "waited"]);
+}
+
+// A store completes the record and its answer is lost: that it is not renewed any more is no loss,
+// and this process remembers the answer until it is sure.
+#[tokio::test(start_paused = true)]
+async fn a_completed_record_that_is_not_renewed_is_no_lost_lease() {
+    let (store, events) = (faulty(), Events::default());
+    let idem = coordinator(store.clone())
+        .store_budget(hasty())
+        .lease(3 * SEC)
+        .observe(events.observer())
+        .build()
+        .unwrap();
+    let provider = Provider::default();
+    store.always(Verb::Complete, Trouble::ReplyLost);
+    assert!(!call(&idem).run(provider.action(SEC)).await.unwrap().recorded);
+    sleep(10 * SEC).await;
+    assert!(store.asked(Verb::Renew) > 0);
+    assert_eq!(events.count("lease_lost"), 0);
+    store.always(Verb::Reserve, Trouble::NotApplied);
+    assert!(call(&idem).run(provider.action(SEC)).await.unwrap().replayed);
+    assert_eq!(provider.charges(), 1);
+}
+
+// An action that never waits has no heartbeat; its result, if it cannot be recorded, has one.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_alive_while_the_result_of_a_quick_action_is_recorded() {
+    let store = faulty();
+    let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
+    store.always(Verb::Complete, Trouble::NotApplied);
+    let quick = call(&idem).run(|_| async { Ok::<_, String>("ch_1".to_owned()) });
+    assert!(!quick.await.unwrap().recorded);
+    for _ in 0..10 {
+        sleep(SEC).await;
+        let rival = rival(3 * SEC);
+        let seen = store.store().reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+        assert!(matches!(seen, Verdict::InProgress { .. }), "{seen:?}");
+    }
+}
+
+// A renewal on its way to the store must not hold the key after it was given up.
+#[tokio::test(start_paused = true)]
+async fn a_late_renewal_does_not_revive_a_lease_that_was_given_up() {
+    let store = faulty();
+    let idem = coordinator(store.clone()).store_budget(hasty()).lease(3 * SEC).build().unwrap();
+    store.next(Verb::Renew, Trouble::OnTheWire(90 * super::support::MS));
+    let unknown = call(&idem).errors(idem_core::effect(|_: &String| false)).run(|_| async {
+        sleep(SEC + 10 * super::support::MS).await;
+        Err::<(), _>("timeout".to_owned())
+    });
+    assert!(unknown.await.is_err());
+    sleep(SEC / 2).await;
+    let rival = rival(SEC).takeover(false);
+    let seen = store.store().reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+    assert!(matches!(seen, Verdict::Abandoned { attempts: 1 }), "{seen:?}");
+}
+
+// C11: without a heartbeat a late owner that fails does not free its successor's key.
+#[tokio::test(start_paused = true)]
+async fn a_late_owner_does_not_release_its_successors_key() {
+    let store = faulty();
+    let process = |lease| {
+        let idem = coordinator(store.clone()).store_budget(hasty()).lease(lease);
+        idem.renew_for(std::time::Duration::ZERO).in_flight(InFlight::Reject).build().unwrap()
+    };
+    let (first, second, third) = (process(SEC), process(5 * SEC), process(SEC));
+    let late = tokio::spawn(call(&first).run(|_| async {
+        sleep(3 * SEC).await;
+        Err::<String, _>("502".to_owned())
+    }));
+    sleep(2 * SEC).await;
+    let provider = Provider::default();
+    let successor = tokio::spawn(call(&second).run(provider.action(3 * SEC)));
+    assert_eq!(late.await.unwrap().unwrap_err().code(), "action_failed");
+    let refused = call(&third).run(provider.action(SEC)).await.unwrap_err();
+    assert_eq!(refused.code(), "in_progress");
+    assert!(successor.await.unwrap().unwrap().recorded);
     assert_eq!(provider.charges(), 1);
 }

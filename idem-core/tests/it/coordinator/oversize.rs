@@ -92,6 +92,90 @@ async fn a_large_error_that_is_kept_goes_the_same_way() {
     }
 }
 
+/// Never answers, or panics.
+struct Faulty {
+    hangs: bool,
+}
+
+impl Faulty {
+    async fn fail(&self) -> Result<Bytes, BoxError> {
+        if self.hangs { std::future::pending().await } else { panic!("no bucket") }
+    }
+}
+
+#[async_trait]
+impl References for Faulty {
+    async fn save(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        self.fail().await
+    }
+
+    async fn load(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        self.fail().await
+    }
+}
+
+// C84: a hook that hangs or panics neither holds the key nor loses that the effect happened.
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_hangs_or_panics_costs_a_lease_at_most() {
+    for hangs in [true, false] {
+        let store = Arc::new(MemoryStore::new());
+        let sound = coordinator(store.clone())
+            .max_result(1_000)
+            .oversize(Oversize::Reference(Arc::new(Objects::default())))
+            .build()
+            .unwrap();
+        let faulty = Oversize::Reference(Arc::new(Faulty { hangs }));
+        let idem = coordinator(store).max_result(1_000).oversize(faulty).build().unwrap();
+        let asked = tokio::time::Instant::now();
+        let first = call(&idem).run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert!(first.recorded && first.not_kept.is_some());
+        // And what was saved before, and cannot be loaded now, is an error that may be retried.
+        let kept = || sound.operation("other").key("k").without_fingerprint();
+        kept().run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        let other = idem.operation("other").key("k").without_fingerprint();
+        let lost = other.run(|_| async { Ok::<_, String>(large()) }).await.unwrap_err();
+        assert_eq!(lost.code(), "reference_unavailable");
+        assert!(asked.elapsed() <= 61 * super::support::SEC, "{:?}", asked.elapsed());
+        let back = kept().run(|_| async { Ok::<_, String>(large()) }).await.unwrap();
+        assert_eq!(back.value, large());
+    }
+}
+
+/// Takes its time.
+struct Slow;
+
+#[async_trait]
+impl References for Slow {
+    async fn save(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        tokio::time::sleep(29 * super::support::SEC / 10).await;
+        Ok(Bytes::from_static(b"slow"))
+    }
+
+    async fn load(&self, _: &Key, _: Bytes) -> Result<Bytes, BoxError> {
+        Err("not loaded".into())
+    }
+}
+
+// An action that never waited has no heartbeat yet: a hook that takes long gets one.
+#[tokio::test(start_paused = true)]
+async fn a_lease_is_kept_alive_while_a_result_is_kept_elsewhere() {
+    use super::support::{SEC, rival};
+    use idem_core::{Store, Verdict};
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone())
+        .lease(3 * SEC)
+        .max_result(1_000)
+        .oversize(Oversize::Reference(Arc::new(Slow)))
+        .build()
+        .unwrap();
+    let large = tokio::spawn(call(&idem).run(|_| async { Ok::<_, String>(large()) }));
+    tokio::time::sleep(28 * SEC / 10).await;
+    let rival = rival(SEC);
+    let seen = store.reserve(&rival).await.unwrap().verdict(&rival).unwrap();
+    assert!(matches!(seen, Verdict::InProgress { left } if left > SEC), "{seen:?}");
+    assert_eq!(large.await.unwrap().unwrap().not_kept, None);
+}
+
 struct Broken;
 
 #[async_trait]

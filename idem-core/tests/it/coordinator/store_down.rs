@@ -4,7 +4,8 @@ use idem_core::{CallError, OnStoreFailure, RunError, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::support::{
-    Charged, Events, Fault, Faulty, MS, Provider, SEC, Verb, call, coordinator, fingerprint, hasty,
+    Charged, Events, FULL, MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator, faulty,
+    fingerprint, hasty,
 };
 
 const OPEN: OnStoreFailure = OnStoreFailure::RunUnprotected;
@@ -13,9 +14,8 @@ const CLOSED: OnStoreFailure = OnStoreFailure::Refuse;
 // C111
 #[tokio::test(start_paused = true)]
 async fn open_runs_unprotected_and_says_so() {
-    for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs, Fault::Full, Fault::Permission]
-    {
-        let (store, events) = (Faulty::new(), Events::default());
+    for fault in [Trouble::NotApplied, Trouble::ReplyLost, Trouble::Hangs, FULL, PERMISSION] {
+        let (store, events) = (faulty(), Events::default());
         let idem = coordinator(store.clone())
             .store_budget(hasty())
             .observe(events.observer())
@@ -37,9 +37,8 @@ async fn open_runs_unprotected_and_says_so() {
 // C98
 #[tokio::test(start_paused = true)]
 async fn closed_refuses_and_the_action_does_not_run() {
-    for fault in [Fault::NotApplied, Fault::ReplyLost, Fault::Hangs, Fault::Full, Fault::Permission]
-    {
-        let store = Faulty::new();
+    for fault in [Trouble::NotApplied, Trouble::ReplyLost, Trouble::Hangs, FULL, PERMISSION] {
+        let store = faulty();
         let idem = coordinator(store.clone())
             .store_budget(hasty())
             .on_store_failure(CLOSED)
@@ -59,9 +58,9 @@ async fn closed_refuses_and_the_action_does_not_run() {
 #[tokio::test(start_paused = true)]
 async fn a_corrupt_record_is_an_error_under_either_policy() {
     for policy in [OPEN, CLOSED] {
-        let store = Faulty::new();
+        let store = faulty();
         let idem = coordinator(store.clone()).on_store_failure(policy).build().unwrap();
-        store.down(Fault::Corrupt);
+        store.down(Trouble::Corrupt);
         let provider = Provider::default();
         let refused = call(&idem).run(provider.action(MS)).await.unwrap_err();
         let Some(CallError::Store { source: StoreError::Corrupt { .. }, .. }) = refused.call()
@@ -74,9 +73,9 @@ async fn a_corrupt_record_is_an_error_under_either_policy() {
 
 #[tokio::test(start_paused = true)]
 async fn the_policy_is_per_operation() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     let closed = idem.operation("refund").on_store_failure(CLOSED).key("k").without_fingerprint();
     assert!(closed.run(Provider::default().action(MS)).await.is_err());
     assert!(call(&idem).run(Provider::default().action(MS)).await.is_ok());
@@ -84,9 +83,9 @@ async fn the_policy_is_per_operation() {
 
 #[tokio::test(start_paused = true)]
 async fn one_process_runs_once_also_without_the_store() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
-    store.down(Fault::Hangs);
+    store.down(Trouble::Hangs);
     let provider = Provider::default();
     let callers: Vec<_> =
         (0..100).map(|_| tokio::spawn(call(&idem).run(provider.action(SEC)))).collect();
@@ -103,13 +102,13 @@ async fn one_process_runs_once_also_without_the_store() {
 #[tokio::test(start_paused = true)]
 async fn rejecting_callers_of_one_process_run_once_also_without_the_store() {
     use idem_core::InFlight;
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone())
         .store_budget(hasty())
         .in_flight(InFlight::Reject)
         .build()
         .unwrap();
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     let provider = Provider::default();
     let callers: Vec<_> =
         (0..10).map(|_| tokio::spawn(call(&idem).run(provider.action(SEC)))).collect();
@@ -125,10 +124,10 @@ async fn rejecting_callers_of_one_process_run_once_also_without_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn a_result_of_an_unprotected_run_is_recorded_when_the_store_is_back() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
     let provider = Provider::default();
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     assert!(!call(&idem).run(provider.action(MS)).await.unwrap().recorded);
     // Until then, this process remembers it.
     assert!(call(&idem).run(provider.action(MS)).await.unwrap().replayed);
@@ -141,10 +140,10 @@ async fn a_result_of_an_unprotected_run_is_recorded_when_the_store_is_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_unprotected_run_leaves_no_reservation_behind() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
     // The key is taken, and nobody is told.
-    store.always(Verb::Reserve, Fault::ReplyLost);
+    store.always(Verb::Reserve, Trouble::ReplyLost);
     let failed = call(&idem).run(|_| async { Err::<String, _>("502".to_owned()) }).await;
     assert_eq!(failed.unwrap_err().code(), "action_failed");
     store.heal();
@@ -156,9 +155,9 @@ async fn a_failed_unprotected_run_leaves_no_reservation_behind() {
 // C102: a hung store costs the budget, and then nothing for a while.
 #[tokio::test(start_paused = true)]
 async fn a_hung_store_is_left_alone_after_some_failures() {
-    let store = Faulty::new();
+    let store = faulty();
     let idem = coordinator(store.clone()).on_store_failure(CLOSED).build().unwrap();
-    store.down(Fault::Hangs);
+    store.down(Trouble::Hangs);
     let mut took = Vec::new();
     for _ in 0..4 {
         let asked = Instant::now();
@@ -176,7 +175,7 @@ async fn a_hung_store_is_left_alone_after_some_failures() {
 #[tokio::test(start_paused = true)]
 async fn a_waiter_does_not_run_unprotected_when_the_store_fails_while_it_waits() {
     use idem_core::{InFlight, Store};
-    let store = Faulty::new();
+    let store = faulty();
     let rival = super::support::rival(30 * SEC);
     let _ = store.store().reserve(&rival).await.unwrap();
     let wait = InFlight::Wait { at_most: 10 * SEC };
@@ -184,7 +183,49 @@ async fn a_waiter_does_not_run_unprotected_when_the_store_fails_while_it_waits()
     let provider = Provider::default();
     let waiter = tokio::spawn(call(&idem).run(provider.action(MS)));
     sleep(SEC).await;
-    store.down(Fault::NotApplied);
+    store.down(Trouble::NotApplied);
     assert_eq!(waiter.await.unwrap().unwrap_err().code(), "in_progress");
     assert_eq!(provider.charges(), 0);
+}
+
+// Two processes without their store both run: this is what failing open means. When it is back, one
+// answer stands in the store, and the other gives way to it.
+#[tokio::test(start_paused = true)]
+async fn two_processes_without_the_store_both_run_and_one_answer_stands() {
+    let (store, events) = (faulty(), Events::default());
+    let process = || {
+        let idem = coordinator(store.clone()).store_budget(hasty()).observe(events.observer());
+        idem.build().unwrap()
+    };
+    let (first, second) = (process(), process());
+    store.down(Trouble::NotApplied);
+    let provider = Provider::default();
+    for (idem, charge) in [(&first, "ch_1"), (&second, "ch_2")] {
+        let outcome = call(idem).run(provider.action(MS)).await.unwrap();
+        assert_eq!((outcome.value.as_str(), outcome.recorded), (charge, false));
+    }
+    store.heal();
+    sleep(10 * SEC).await;
+    assert_eq!((events.count("completed"), events.count("superseded")), (1, 1));
+    let answers = [call(&first).run(provider.action(MS)), call(&second).run(provider.action(MS))];
+    let [one, other] = answers;
+    assert_eq!(one.await.unwrap().value, other.await.unwrap().value);
+    assert_eq!(provider.charges(), 2);
+}
+
+// The store took the key without an answer, the action ran unprotected, the store is back: the
+// reservation was this attempt's own, and is completed, not waited for.
+#[tokio::test(start_paused = true)]
+async fn an_unprotected_run_completes_the_reservation_that_it_was_not_told_of() {
+    let store = faulty();
+    let idem = coordinator(store.clone()).store_budget(hasty()).build().unwrap();
+    let provider = Provider::default();
+    store.next(Verb::Reserve, Trouble::ReplyLost);
+    store.next(Verb::Reserve, Trouble::ReplyLost);
+    let asked = Instant::now();
+    let outcome = call(&idem).run(provider.action(MS)).await.unwrap();
+    assert!(outcome.recorded && asked.elapsed() < SEC);
+    let elsewhere = coordinator(store).build().unwrap();
+    assert!(call(&elsewhere).run(provider.action(MS)).await.unwrap().replayed);
+    assert_eq!(provider.charges(), 1);
 }

@@ -1,16 +1,14 @@
 //! A provider that counts its charges, and a store that fails when told to.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use bytes::Bytes;
+pub(crate) use idem_conformance::{Trouble, Verb};
 use idem_core::observe::Event;
 use idem_core::{
-    Applied, Attempt, Builder, Call, Coordinator, Fingerprint, Key, Lease, Outcome, Record,
-    RunError, RunningAttempt, Scope, Store, StoreBudget, StoreError, Watch,
+    Attempt, Builder, Call, Coordinator, Fingerprint, Key, Outcome, Refusal, RunError,
+    RunningAttempt, Scope, Store, StoreBudget,
 };
 use idem_memory::MemoryStore;
 
@@ -89,153 +87,17 @@ pub(crate) fn hasty() -> StoreBudget {
     StoreBudget::default().per_try(100 * MS).tries(2).total(SEC).breaker(1_000, SEC)
 }
 
-/// Which verb a fault is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verb {
-    Reserve,
-    Renew,
-    Complete,
-    Release,
-    Watch,
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// The request never arrives.
-    NotApplied,
-    /// The request is carried out, and the answer lost.
-    ReplyLost,
-    /// No answer, ever; not carried out.
-    Hangs,
-    /// The answer comes, late.
-    Late(Duration),
-    /// The store has no room.
-    Full,
-    /// The store lacks a right.
-    Permission,
-    /// The record cannot be read.
-    Corrupt,
-}
-
 /// A memory store that fails when told to, and counts what it is asked.
-#[derive(Clone, Default)]
-pub(crate) struct Faulty(Arc<Inner>);
+pub(crate) type Faulty = Arc<idem_conformance::Faulty<MemoryStore>>;
 
-#[derive(Default)]
-struct Inner {
-    store: MemoryStore,
-    next: Mutex<VecDeque<(Verb, Fault)>>,
-    always: Mutex<Vec<(Verb, Fault)>>,
-    asked: Mutex<Vec<Verb>>,
-    watching: AtomicUsize,
+pub(crate) fn faulty() -> Faulty {
+    Arc::new(idem_conformance::Faulty::new(MemoryStore::new()))
 }
 
-impl Faulty {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    /// The store behind the faults: what another process sees.
-    pub(crate) fn store(&self) -> &MemoryStore {
-        &self.0.store
-    }
-
-    /// The next call of the verb fails so.
-    pub(crate) fn next(&self, verb: Verb, fault: Fault) {
-        self.0.next.lock().unwrap().push_back((verb, fault));
-    }
-
-    /// Every call of the verb fails so, until [`heal`](Self::heal).
-    pub(crate) fn always(&self, verb: Verb, fault: Fault) {
-        self.0.always.lock().unwrap().push((verb, fault));
-    }
-
-    /// Every call of every verb fails so.
-    pub(crate) fn down(&self, fault: Fault) {
-        for verb in [Verb::Reserve, Verb::Renew, Verb::Complete, Verb::Release, Verb::Watch] {
-            self.always(verb, fault);
-        }
-    }
-
-    pub(crate) fn heal(&self) {
-        self.0.always.lock().unwrap().clear();
-        self.0.next.lock().unwrap().clear();
-    }
-
-    /// How often the verb was asked for.
-    pub(crate) fn asked(&self, verb: Verb) -> usize {
-        self.0.asked.lock().unwrap().iter().filter(|asked| **asked == verb).count()
-    }
-
-    /// How many watches were begun.
-    pub(crate) fn watches(&self) -> usize {
-        self.0.watching.load(Ordering::SeqCst)
-    }
-
-    fn fault(&self, verb: Verb) -> Option<Fault> {
-        self.0.asked.lock().unwrap().push(verb);
-        let mut next = self.0.next.lock().unwrap();
-        if let Some(at) = next.iter().position(|(of, _)| *of == verb) {
-            return next.remove(at).map(|(_, fault)| fault);
-        }
-        let always = self.0.always.lock().unwrap();
-        always.iter().find(|(of, _)| *of == verb).map(|(_, fault)| *fault)
-    }
-
-    async fn with<T>(
-        &self,
-        verb: Verb,
-        call: impl Future<Output = Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        use idem_core::Refusal;
-        match self.fault(verb) {
-            None => call.await,
-            Some(Fault::NotApplied) => Err(StoreError::unavailable(Applied::No, "refused")),
-            Some(Fault::ReplyLost) => {
-                let _ = call.await;
-                Err(StoreError::unavailable(Applied::Unknown, "reset"))
-            }
-            Some(Fault::Hangs) => std::future::pending().await,
-            Some(Fault::Late(by)) => {
-                tokio::time::sleep(by).await;
-                call.await
-            }
-            Some(Fault::Full) => Err(StoreError::refused(Refusal::Full, "full")),
-            Some(Fault::Permission) => Err(StoreError::refused(Refusal::Permission, "noperm")),
-            Some(Fault::Corrupt) => Err(StoreError::corrupt("garbage")),
-        }
-    }
-}
-
-#[async_trait]
-impl Store for Faulty {
-    async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
-        self.with(Verb::Reserve, self.0.store.reserve(attempt)).await
-    }
-
-    async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
-        self.with(Verb::Renew, self.0.store.renew(lease, duration)).await
-    }
-
-    async fn complete(
-        &self,
-        lease: &Lease,
-        payload: &Bytes,
-        retention: Duration,
-    ) -> Result<(), StoreError> {
-        self.with(Verb::Complete, self.0.store.complete(lease, payload, retention)).await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.with(Verb::Release, self.0.store.release(lease)).await
-    }
-
-    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.0.watching.fetch_add(1, Ordering::SeqCst);
-        self.with(Verb::Watch, self.0.store.watch(key)).await
-    }
-}
+/// The store has no room.
+pub(crate) const FULL: Trouble = Trouble::Refused(Refusal::Full);
+/// The store lacks a right.
+pub(crate) const PERMISSION: Trouble = Trouble::Refused(Refusal::Permission);
 
 /// Remembers the names of all transitions.
 #[derive(Clone, Debug, Default)]
