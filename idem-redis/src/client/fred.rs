@@ -1,5 +1,6 @@
 //! The client `fred`, in whatever topology its configuration names.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use fred::clients::Client as Fred;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface, LuaInterface, PubsubInterface};
-use fred::types::config::{Config, ReconnectPolicy};
+use fred::types::config::{Config, ReconnectPolicy, ServerConfig};
 use fred::types::{Builder, ConnectHandle, CustomCommand, Message, RespVersion, Value};
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{sleep, timeout};
@@ -34,6 +35,8 @@ pub(crate) struct FredClient {
     /// Runs as long as the client lives: reconnecting is part of it.
     task: Mutex<ConnectHandle>,
     patience: Duration,
+    /// How often a subscriber connected, or tried to.
+    tries: AtomicUsize,
 }
 
 impl FredClient {
@@ -45,7 +48,7 @@ impl FredClient {
         builder.set_policy(ReconnectPolicy::new_exponential(0, 20, 1_000, 2));
         let client = builder.build()?;
         let task = Mutex::new(client.connect());
-        Ok(Self { client, task, patience })
+        Ok(Self { client, task, patience, tries: AtomicUsize::new(0) })
     }
 }
 
@@ -178,8 +181,17 @@ impl Client for FredClient {
         let mut builder = builder(self.client.client_config(), self.patience);
         builder.with_config(|config| {
             config.fail_fast = true;
-            // In RESP3 it does not wait for the server's confirmation.
-            config.version = RespVersion::RESP2;
+            // In RESP2, a connection that listens answers to nothing else.
+            config.version = RespVersion::RESP3;
+            // Messages reach every node of a cluster, so that any will do; another at each try.
+            if config.server.is_clustered() {
+                let tried = self.tries.fetch_add(1, Ordering::Relaxed);
+                let nodes = config.server.hosts();
+                if let Some(node) = nodes.get(tried % nodes.len().max(1)) {
+                    let (host, port) = (node.host.to_string(), node.port);
+                    config.server = ServerConfig::new_centralized(host, port);
+                }
+            }
         });
         let client = builder.build().map_err(Failure::not_sent)?;
         let (messages, task) = (client.message_rx(), client.connect());
@@ -217,7 +229,10 @@ impl Drop for Hearing {
 #[async_trait]
 impl Subscriber for Hearing {
     async fn subscribe(&mut self, channels: &[String]) -> Result<(), Failure> {
-        self.client.subscribe(channels.to_vec()).await.map_err(failure)
+        self.client.subscribe(channels.to_vec()).await.map_err(failure)?;
+        // fred does not wait for the server's confirmation. What is asked next on the same
+        // connection is answered after it.
+        self.client.ping::<()>(None).await.map_err(failure)
     }
 
     async fn unsubscribe(&mut self, channels: &[String]) -> Result<(), Failure> {
