@@ -109,7 +109,7 @@ async fn a_cluster_that_does_not_serve_has_not_applied_anything() {
         let store = store(client, &nodes).await;
         let (first, slot) = of_the_first_node(&store, &nodes).await;
         let _ = acquire(&store, &first).await;
-        let gone = if slot == 0 { 1 } else { 0 };
+        let gone = i64::from(slot == 0);
         say(nodes[0], &format!("CLUSTER DELSLOTS {gone}")).await;
         let down = async {
             while !say(nodes[0], "CLUSTER INFO").await.text().contains("cluster_state:fail") {

@@ -129,7 +129,7 @@ impl Rig {
         let slot = say(self.addresses[0], &format!("CLUSTER KEYSLOT {name}")).await.number();
         match slot {
             ..=5460 => 0,
-            ..=10922 => 1,
+            5461..=10922 => 1,
             _ => 2,
         }
     }
