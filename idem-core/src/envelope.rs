@@ -59,8 +59,15 @@ impl CodecId {
     pub const NONE: Self = Self(0);
     /// JSON (RFC 8259).
     pub const JSON: Self = Self(1);
+    /// An HTTP response, as `idem-http` writes it.
+    pub const HTTP: Self = Self(2);
     /// The ids for codecs of your own. Those below are this crate's, now or later.
     pub const USERS: RangeInclusive<u8> = 128..=255;
+
+    /// Whether a codec may have this id: one that is named here, or one of the users'.
+    pub(crate) fn is_given(self) -> bool {
+        matches!(self, Self::JSON | Self::HTTP) || Self::USERS.contains(&self.0)
+    }
 }
 
 /// A completed record's payload.
@@ -103,6 +110,8 @@ pub enum Body {
 }
 
 /// Why a response was not kept, although the action is done.
+///
+/// It is an error too, so that a [`Codec`](crate::Codec) can say why it does not encode a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NotKept {
@@ -265,6 +274,8 @@ impl fmt::Display for NotKept {
         }
     }
 }
+
+impl std::error::Error for NotKept {}
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

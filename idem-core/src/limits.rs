@@ -44,6 +44,11 @@ pub fn check_retention(retention: Duration) -> Result<(), StoreError> {
     check("retention", retention, &RETENTION)
 }
 
+/// The retention in [`RETENTION`] that is nearest to the given one.
+pub(crate) fn nearest_retention(retention: Duration) -> Duration {
+    retention.clamp(*RETENTION.start(), *RETENTION.end())
+}
+
 fn check(what: &str, given: Duration, range: &RangeInclusive<Duration>) -> Result<(), StoreError> {
     if range.contains(&given) {
         return Ok(());

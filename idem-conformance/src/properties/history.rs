@@ -10,7 +10,9 @@ use crate::history::runs::{Oracle, Step, runs};
 use crate::history::search::explain;
 use crate::lab::Lab;
 
-/// Random verbs of three clients, one after the other, are answered as the model says.
+/// Random verbs of three clients, one after the other, are answered as the model says, whatever
+/// the store.
+// C29
 pub(crate) async fn random_runs_agree_with_the_model(lab: Lab) -> Verdict {
     agrees_with_the_model(lab, false).await
 }

@@ -24,7 +24,6 @@ use super::recording::{Recorded, record};
 use super::replaying::{Reading, read};
 use super::ticket::{Started, Ticket};
 use super::work::{Finished, Work};
-use crate::envelope::CodecId;
 use crate::fingerprint::Fingerprint;
 use crate::key::{Key, KeyError};
 use crate::panics::{Panicked, caught};
@@ -171,7 +170,7 @@ impl<C, X, P> Call<C, X, P> {
         }
         policy.check(engine.store.budget())?;
         let codec_id = codec.id();
-        if codec_id != CodecId::JSON && !CodecId::USERS.contains(&codec_id.0) {
+        if !codec_id.is_given() {
             return Err(Invalid::Codec(codec_id.0).into());
         }
         let key = key.map_err(Invalid::Key)?;
@@ -312,9 +311,9 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
 ) -> Result<Outcome<T>, RunError<E>> {
     let request = reading.request;
     let key = &request.key;
-    let (result, envelope) = match finished {
-        Ok(Finished::Value(value, envelope)) => (Ok(value), envelope),
-        Ok(Finished::Kept(error, envelope)) => (Err(error), envelope),
+    let (result, envelope, retention) = match finished {
+        Ok(Finished::Value(value, envelope, retention)) => (Ok(value), envelope, retention),
+        Ok(Finished::Kept(error, envelope)) => (Err(error), envelope, None),
         Ok(Finished::NoEffect { error, in_doubt }) => {
             if in_doubt {
                 // What is known of this attempt says nothing of the one it took over from.
@@ -338,8 +337,10 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
             return Err(CallError::Panicked { key: key.clone(), message }.into());
         }
     };
-    let recorded =
-        shore.finish(request, |caller| record(started, envelope, heartbeat, caller)).await?;
+    let retention = retention.unwrap_or(request.policy.retention);
+    let recorded = shore
+        .finish(request, |caller| record(started, envelope, retention, heartbeat, caller))
+        .await?;
     match recorded {
         Recorded::Theirs(answer) => read(reading, &answer, true).await,
         Recorded::Elsewhere(error) => Err(error.into()),

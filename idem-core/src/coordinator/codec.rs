@@ -1,6 +1,7 @@
 //! How values are stored.
 
 use std::io;
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -22,7 +23,9 @@ pub trait Codec<T>: Send + Sync + 'static {
     /// The bytes of a value.
     ///
     /// # Errors
-    /// If it has none.
+    /// If it has none. The value is then given to its caller as it is, and is known to be done,
+    /// response not kept: for the reason given, if the error is a
+    /// [`NotKept`](crate::NotKept), else as not replayable.
     fn encode(&self, value: &T) -> Result<Bytes, BoxError>;
 
     /// The value that was stored as these bytes.
@@ -42,6 +45,15 @@ pub trait Codec<T>: Send + Sync + 'static {
         let _ = value;
         let replayed = self.decode(bytes)?;
         if self.encode(&replayed)? == *bytes { Ok(replayed) } else { Err(DIFFERS.into()) }
+    }
+
+    /// How long this value is kept, if not as long as the operation says. The default: `None`.
+    ///
+    /// A duration outside [`limits::RETENTION`](crate::limits::RETENTION) is taken for the end of
+    /// that range it is beyond.
+    fn retention(&self, value: &T) -> Option<Duration> {
+        let _ = value;
+        None
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::call::Keyed;
 use super::engine::Engine;
+use super::error::Invalid;
 use super::policy::{Abandoned, InFlight, OnStoreFailure, Oversize, Policy, policy_setters};
 use crate::key::{Key, KeyError, Scope};
 
@@ -32,6 +33,22 @@ impl Operation {
     pub fn tenant(mut self, tenant: &str) -> Self {
         self.scope = self.scope.and_then(|scope| scope.tenant(tenant));
         self
+    }
+
+    /// Whether calls can be run at all: what [`Call::run`](super::Call::run) would refuse of an
+    /// operation is refused here, for those who build on one and want to know at the start.
+    ///
+    /// # Errors
+    /// [`Invalid`]: the operation's or tenant's name, a duration outside its range, a lease too
+    /// short for the store's budget.
+    pub fn check(&self) -> Result<(), Invalid> {
+        self.policy.check(self.engine.store.budget())?;
+        self.scope.as_ref().map(drop).map_err(|error| Invalid::Key(*error))
+    }
+
+    /// The largest result, in bytes as encoded, that is stored with the record.
+    pub fn largest_result(&self) -> usize {
+        self.policy.max_result
     }
 
     /// A call under this key, as the client sent it.

@@ -61,6 +61,7 @@ struct Recorder {
     /// `None` once it is known to be lost, or was never held.
     lease: Option<Lease>,
     payload: Bytes,
+    retention: Duration,
     not_kept: Option<NotKept>,
     is_error: bool,
     /// Of the lease that the action ran under, until it is known to be lost.
@@ -74,6 +75,7 @@ struct Recorder {
 pub(super) async fn record(
     started: Started,
     envelope: Envelope,
+    retention: Duration,
     mut heartbeat: Heartbeat,
     caller: Caller,
 ) -> Recorded {
@@ -94,6 +96,7 @@ pub(super) async fn record(
         attempt,
         lease,
         payload,
+        retention,
         not_kept,
         is_error,
         holding,
@@ -173,8 +176,8 @@ impl Recorder {
                 Some(lease) => lease,
                 None => self.reclaim().await?,
             };
-            let Request { engine, policy, .. } = &*self.request;
-            let done = engine.store.complete(&lease, &self.payload, policy.retention).await;
+            let store = &self.request.engine.store;
+            let done = store.complete(&lease, &self.payload, self.retention).await;
             match done {
                 Ok(()) => return Ok(()),
                 Err(StoreError::LeaseLost) => match self.holding.take() {

@@ -1,6 +1,7 @@
 //! The action, and what its result means.
 
 use std::future::Future;
+use std::time::Duration;
 
 use super::action::RunningAttempt;
 use super::classify::{Classify, Effect};
@@ -8,6 +9,7 @@ use super::codec::Codec;
 use super::probe::{Probe, Probed};
 use super::recording::not_kept;
 use crate::envelope::{Body, CodecId, Envelope, NotKept};
+use crate::limits;
 
 /// What there is to do for a granted key.
 pub(super) struct Work<'a, C, X, P, F> {
@@ -19,8 +21,8 @@ pub(super) struct Work<'a, C, X, P, F> {
 
 /// How it ended, with what is to be stored.
 pub(super) enum Finished<T, E> {
-    /// With a value.
-    Value(T, Envelope),
+    /// With a value; how long it is kept, if not as long as the operation says.
+    Value(T, Envelope, Option<Duration>),
     /// With an error that is kept.
     Kept(E, Envelope),
     /// With an error, and without effect. An attempt before this one may have had it all the same.
@@ -67,9 +69,13 @@ fn keep_value<T, E, C: Codec<T>>(codec: &C, value: T) -> Finished<T, E> {
         let replayed = codec.replayed(&value, &bytes)?;
         Ok((replayed, Envelope { codec: codec.id(), body: Body::Value(bytes) }))
     });
+    let retention = codec.retention(&value).map(limits::nearest_retention);
     match kept {
-        Ok((replayed, envelope)) => Finished::Value(replayed, envelope),
-        Err(_) => Finished::Value(value, not_kept(NotKept::NotReplayable, false)),
+        Ok((replayed, envelope)) => Finished::Value(replayed, envelope, retention),
+        Err(error) => {
+            let why = error.downcast_ref().copied().unwrap_or(NotKept::NotReplayable);
+            Finished::Value(value, not_kept(why, false), retention)
+        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use idem_core::envelope::{Body, CodecId, Envelope};
-use idem_core::{BoxError, CallError, Codec, NotKept, RunError, Store, Verdict};
+use idem_core::{BoxError, CallError, Codec, Json, NotKept, RunError, Store, Verdict};
 use idem_memory::MemoryStore;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -173,9 +174,78 @@ async fn a_codec_of_ones_own_is_used_and_remembered() {
 async fn a_reserved_codec_is_refused_before_the_action() {
     let idem = coordinator(MemoryStore::new()).build().unwrap();
     let refused = call(&idem)
-        .codec(Lengths(2))
+        .codec(Lengths(3))
         .run(|_| async { unreachable!("refused before") })
         .await
         .map_err(|error: RunError<String>| error.code());
     assert_eq!(refused.unwrap_err(), "invalid");
+}
+
+/// Does not encode, and says why.
+struct Chosen;
+
+impl Codec<usize> for Chosen {
+    fn id(&self) -> CodecId {
+        CodecId(128)
+    }
+
+    fn encode(&self, _: &usize) -> Result<Bytes, BoxError> {
+        Err(NotKept::Chosen.into())
+    }
+
+    fn decode(&self, _: &Bytes) -> Result<usize, BoxError> {
+        unreachable!("nothing was encoded")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_codec_can_say_why_a_value_is_not_kept() {
+    let idem = coordinator(MemoryStore::new()).build().unwrap();
+    let run = || call(&idem).codec(Chosen).run(|_| async { Ok::<_, String>(7) });
+    let first = run().await.unwrap();
+    assert_eq!((first.value, first.not_kept), (7, Some(NotKept::Chosen)));
+    let retry = run().await.unwrap_err();
+    let RunError::Call(CallError::ResponseNotKept { why, .. }) = retry else {
+        panic!("{retry:?}");
+    };
+    assert_eq!(why, NotKept::Chosen);
+}
+
+/// Keeps each value for as many seconds as it says.
+struct Lasting;
+
+impl Codec<u64> for Lasting {
+    fn id(&self) -> CodecId {
+        CodecId(128)
+    }
+
+    fn encode(&self, value: &u64) -> Result<Bytes, BoxError> {
+        Json::default().encode(value)
+    }
+
+    fn decode(&self, bytes: &Bytes) -> Result<u64, BoxError> {
+        Json::default().decode(bytes)
+    }
+
+    fn retention(&self, value: &u64) -> Option<Duration> {
+        Some(Duration::from_secs(*value))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_can_say_how_long_it_is_kept() {
+    // Below the range it is its least: a minute.
+    for (asked, kept) in [(0, 60), (90, 90), (3_600, 3_600)] {
+        let idem = coordinator(MemoryStore::new()).build().unwrap();
+        let replayed = async || {
+            let run =
+                call(&idem).codec(Lasting).run(move |_| async move { Ok::<_, String>(asked) });
+            run.await.unwrap().replayed
+        };
+        assert!(!replayed().await);
+        tokio::time::advance(Duration::from_secs(kept - 1)).await;
+        assert!(replayed().await, "{asked} s");
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(!replayed().await, "{asked} s");
+    }
 }

@@ -57,6 +57,17 @@ async fn a_lease_leaves_time_for_the_store() {
 }
 
 #[test]
+fn an_operation_can_be_checked_before_any_call() {
+    let idem = coordinator(faulty()).build().unwrap();
+    assert_eq!(idem.operation("charge").check(), Ok(()));
+    assert!(matches!(idem.operation("").check(), Err(Invalid::Key(_))));
+    assert!(matches!(idem.operation("charge").tenant("").check(), Err(Invalid::Key(_))));
+    let short = Duration::from_secs(59);
+    assert_eq!(idem.operation("charge").retention(short).check(), Err(Invalid::Retention(short)));
+    assert_eq!(idem.operation("charge").max_result(7).largest_result(), 7);
+}
+
+#[test]
 fn outside_a_runtime_there_is_an_error_and_no_panic() {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
