@@ -12,6 +12,7 @@ mod conformance;
 mod counted;
 mod laws;
 mod lost_replies;
+mod sentinel;
 mod start;
 mod support;
 mod troubles;
