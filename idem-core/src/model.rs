@@ -84,8 +84,11 @@ pub struct Step<T> {
 }
 
 impl Row {
-    /// The record that an attempt with `fingerprint` is shown; `None` if there is none to show.
-    fn record(&self, asking: Fingerprint, now: Timestamp) -> Option<Record> {
+    /// The record that an attempt with the fingerprint `asking` is shown; `None` if the row is a
+    /// released one.
+    ///
+    /// For stores whose verbs are translations of these: they have a row to answer with.
+    pub fn record(&self, asking: Fingerprint, now: Timestamp) -> Option<Record> {
         let (fingerprint, state) = match &self.phase {
             Phase::Pending { fingerprint, lease_until } => {
                 (*fingerprint, State::Pending { left: now.until(*lease_until) })

@@ -17,6 +17,20 @@ pub mod postgres {
     pub use idem_postgres::*;
 }
 
+/// The store on Redis or Valkey.
+#[cfg(any(feature = "redis", feature = "fred"))]
+pub mod redis {
+    #[doc(inline)]
+    pub use idem_redis::*;
+}
+
+/// The `Idempotency-Key` header, as a tower layer.
+#[cfg(feature = "http")]
+pub mod http {
+    #[doc(inline)]
+    pub use idem_http::*;
+}
+
 /// The front page of the repository: its code must compile and run too.
 #[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../../README.md")]

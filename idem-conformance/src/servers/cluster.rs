@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 use super::error::{ServerError, io};
 use super::redis;
 use super::server::Server;
+use super::setup::Setup;
 use super::wire::ask;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -30,14 +31,26 @@ pub struct RedisCluster {
 /// # Cancellation
 /// Nothing is left behind.
 pub async fn redis_cluster() -> Result<RedisCluster, ServerError> {
+    redis_cluster_with(|node| node).await
+}
+
+/// The same, of nodes that `setup` adds something to.
+///
+/// # Errors
+/// As [`redis_cluster`].
+///
+/// # Cancellation
+/// Nothing is left behind.
+pub async fn redis_cluster_with(
+    setup: impl Fn(Setup) -> Setup,
+) -> Result<RedisCluster, ServerError> {
     let mut nodes = Vec::new();
     for _ in SLOTS {
         let node = redis()
             .setting("cluster-enabled", "yes")
             .setting("cluster-node-timeout", "2000")
-            .process()
-            .await?;
-        nodes.push(node);
+            .process();
+        nodes.push(setup(node).await?);
     }
     let cluster = RedisCluster { nodes };
     cluster.assign().await?;
@@ -50,6 +63,11 @@ impl RedisCluster {
     /// The URLs of its nodes, in the order of their slots.
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.url().to_owned()).collect()
+    }
+
+    /// Its nodes, in the order of their slots.
+    pub fn nodes(&self) -> &[Server] {
+        &self.nodes
     }
 
     /// Its nodes, to kill or to pause one.

@@ -55,7 +55,7 @@ use std::future::IntoFuture as _;
 
 use tokio::sync::OnceCell;
 
-pub use self::cluster::{RedisCluster, redis_cluster};
+pub use self::cluster::{RedisCluster, redis_cluster, redis_cluster_with};
 pub use self::error::ServerError;
 pub use self::server::Server;
 pub use self::setup::{Setup, Starting};

@@ -3,7 +3,7 @@
 //! `cargo run --example charge` prints the table; `--help` says what else there is.
 
 mod args;
-mod backend;
+pub(crate) mod backend;
 mod payment;
 mod provider;
 mod scenario;

@@ -1,5 +1,6 @@
 //! What is wrong is said, and where.
 
+use super::charge::backend::STORES;
 use super::{charge, trace_of};
 
 const GOOD: &str = r#"{"at_ms":50,"operation":"pay","key":"k","payload":1}"#;
@@ -21,8 +22,8 @@ fn bad_arguments_are_refused() {
 
 #[test]
 fn a_store_that_is_not_there_is_refused_by_name() {
-    for url in ["redis://localhost", "postgres://localhost/db", "memory", ""] {
-        let why = format!("no store for {url:?}: this build has `memory:` alone");
+    for url in ["reddis://localhost", "postgres://localhost/db", "memory", ""] {
+        let why = format!("no store for {url:?}: this build has {STORES}");
         assert_eq!(charge(&["--store", url]), Err(why));
     }
 }

@@ -17,7 +17,7 @@ const LEASE: Duration = Duration::from_millis(600);
 /// The retry waits until the lease has ended and takes over. Nobody here can know whether the
 /// dead worker charged. The provider can: it is given the same key again.
 pub(super) async fn scenario(backend: &Backend) -> Result<Scenario, Box<dyn Error>> {
-    let store = backend.open();
+    let store = backend.open().await?;
     let budget = StoreBudget::default().per_try(LEASE / 6);
     let process = || Coordinator::builder(store.clone()).lease(LEASE).store_budget(budget).build();
     let provider = Provider::default();

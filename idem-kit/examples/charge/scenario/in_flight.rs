@@ -20,7 +20,7 @@ pub(super) async fn scenario(
     in_flight: InFlight,
     backend: &Backend,
 ) -> Result<Scenario, Box<dyn Error>> {
-    let store = backend.open();
+    let store = backend.open().await?;
     let process = || Coordinator::builder(store.clone()).in_flight(in_flight).build();
     let (one, other) = (call(&process()?, CENTS)?, call(&process()?, CENTS)?);
     let provider = Provider::default();

@@ -11,7 +11,7 @@ use super::{CENTS, Scenario, call, order, response};
 
 /// The key comes again with another amount: a key stands for one request.
 pub(super) async fn key_reused(backend: &Backend) -> Result<Scenario, Box<dyn Error>> {
-    let process = Coordinator::builder(backend.open()).build()?;
+    let process = Coordinator::builder(backend.open().await?).build()?;
     let provider = Provider::default();
     let first = pay(call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
     let other = pay(call(&process, 1)?, &provider, order(1), HandOn::Key).await;
@@ -29,7 +29,7 @@ pub(super) async fn key_reused(backend: &Backend) -> Result<Scenario, Box<dyn Er
 
 /// The card is declined, and the client tries once more: errors are not stored.
 pub(super) async fn action_failed(backend: &Backend) -> Result<Scenario, Box<dyn Error>> {
-    let process = Coordinator::builder(backend.open()).build()?;
+    let process = Coordinator::builder(backend.open().await?).build()?;
     let provider = Provider::default();
     let declined = Order { declined: Some("insufficient funds".to_owned()), ..order(CENTS) };
     let first = pay(call(&process, CENTS)?, &provider, declined, HandOn::Key).await;

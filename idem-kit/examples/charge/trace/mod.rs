@@ -26,6 +26,9 @@ pub(crate) fn run(
     json: bool,
     out: &mut dyn Write,
 ) -> Result<(), Box<dyn Error>> {
+    if !backend.follows_virtual_time() {
+        return Err("a trace runs in virtual time, which only `--store memory:` follows".into());
+    }
     let requests = request::read(file)?;
     let in_mode = |mode| -> Result<Tally, Box<dyn Error>> {
         // Virtual time: it jumps to the next timer whenever there is nothing else to do.

@@ -30,7 +30,7 @@ pub(super) async fn replay(
     mode: Mode,
     backend: &Backend,
 ) -> Result<Tally, Box<dyn Error>> {
-    let service = Service::new(mode, backend)?;
+    let service = Service::new(mode, backend).await?;
     let start = Instant::now();
     let mut clients = JoinSet::new();
     for (number, request) in requests.iter().enumerate() {

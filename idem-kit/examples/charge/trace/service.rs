@@ -3,9 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use idem_kit::{
-    Builder, Call, Coordinator, Fingerprint, FingerprintError, InFlight, Invalid, StoreBudget,
-};
+use idem_kit::{Builder, Call, Coordinator, Fingerprint, FingerprintError, InFlight, StoreBudget};
 
 use super::super::backend::Backend;
 use super::super::payment::{HandOn, pay, pay_and_die};
@@ -34,7 +32,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    pub(super) fn new(mode: Mode, backend: &Backend) -> Result<Self, Invalid> {
+    pub(super) async fn new(mode: Mode, backend: &Backend) -> Result<Self, Box<dyn Error>> {
         let provider = Provider::default();
         let (configure, hand_on): (fn(Builder) -> Builder, _) = match mode {
             Mode::NoStore => {
@@ -43,7 +41,7 @@ impl Service {
             Mode::ResultCache => (result_cache, HandOn::Nothing),
             Mode::Idem => (reservations, HandOn::Key),
         };
-        let store = backend.open();
+        let store = backend.open().await?;
         let process = || configure(Coordinator::builder(store.clone())).build();
         Ok(Self { processes: Some([process()?, process()?]), hand_on, provider })
     }

@@ -1,0 +1,19 @@
+//! Integration tests of the Redis store, against servers of their own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
+
+mod clock_jumps;
+mod cluster;
+mod conformance;
+mod counted;
+mod laws;
+mod lost_replies;
+mod sentinel;
+mod start;
+mod support;
+mod troubles;
+mod wake;
