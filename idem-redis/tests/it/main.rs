@@ -10,6 +10,7 @@ mod clock_jumps;
 mod cluster;
 mod conformance;
 mod counted;
+mod killed;
 mod laws;
 mod lost_replies;
 mod sentinel;
