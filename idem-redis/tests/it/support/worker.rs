@@ -50,6 +50,15 @@ impl Worker {
         let died = block_in_place(|| self.process.wait()).unwrap();
         assert_eq!(died.signal(), Some(9), "it had ended by itself: {died}");
     }
+
+    /// Returns when it has done what it was told.
+    pub(crate) fn ends_well(mut self) {
+        let mut said = String::new();
+        block_in_place(|| {
+            self.says.read_to_string(&mut said).unwrap();
+            assert!(self.process.wait().unwrap().success(), "{said}");
+        });
+    }
 }
 
 impl Drop for Worker {
