@@ -10,6 +10,8 @@ mod clock_jumps;
 mod cluster;
 mod conformance;
 mod counted;
+mod dead_owner;
+mod killed;
 mod laws;
 mod lost_replies;
 mod sentinel;

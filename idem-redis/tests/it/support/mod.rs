@@ -2,8 +2,10 @@
 
 pub(crate) mod client;
 pub(crate) mod clock;
+pub(crate) mod ledger;
 pub(crate) mod rig;
 pub(crate) mod wire;
+pub(crate) mod worker;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -27,6 +27,13 @@ impl Reply {
         String::from_utf8(self.bytes()).unwrap()
     }
 
+    pub(crate) fn list(self) -> Vec<Self> {
+        match self {
+            Self::List(list) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+
     pub(crate) fn number(self) -> i64 {
         match self {
             Self::Number(number) => number,
