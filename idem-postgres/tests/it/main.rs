@@ -8,6 +8,7 @@
 )]
 
 mod cancel;
+mod completed_inside;
 mod conformance;
 mod counts;
 mod crash;
