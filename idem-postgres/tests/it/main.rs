@@ -19,5 +19,6 @@ mod operators;
 mod pgbouncer;
 mod purge;
 mod schema;
+mod sqlite_store;
 mod transaction;
 mod virtual_time;
