@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::Fence;
+use crate::attempt::{Fence, Lease};
 use crate::fingerprint::Fingerprint;
 use crate::key::Key;
 
@@ -53,7 +53,7 @@ pub struct RunningAttempt {
     pub(super) fingerprint: Fingerprint,
     pub(super) number: u32,
     /// `None` where the action runs without the store's consent.
-    pub(super) lease: Option<(Fence, Arc<Holding>)>,
+    pub(super) lease: Option<(Lease, Arc<Holding>)>,
 }
 
 impl RunningAttempt {
@@ -65,7 +65,23 @@ impl RunningAttempt {
     /// The fence of the lease: larger than that of any attempt before. `None` if the action runs
     /// unprotected.
     pub fn fence(&self) -> Option<Fence> {
-        self.lease.as_ref().map(|(fence, _)| *fence)
+        self.lease().map(Lease::fence)
+    }
+
+    /// The lease that the action runs under, to complete it in a transaction of the action's own:
+    /// what the action writes there and its outcome are then committed together. `None` if the
+    /// action runs unprotected.
+    ///
+    /// Complete it with the [envelope of the value](crate::envelope::Envelope::of_value) that the
+    /// action is about to return, made by the codec of the call ([`Json`](crate::Json) unless told
+    /// otherwise). What is committed is what is replayed (law L6): the coordinator's own completion
+    /// repeats it, and changes nothing. If the lease was lost, completing it says so, and that
+    /// error rolls the transaction back.
+    ///
+    /// A completed lease is not renewed any more, so return soon: an action that goes on is told
+    /// that its lease is [lost](Self::lost), although nobody else runs.
+    pub fn lease(&self) -> Option<&Lease> {
+        self.lease.as_ref().map(|(lease, _)| lease)
     }
 
     /// Which attempt this is: 1, and one more for each that was abandoned before.

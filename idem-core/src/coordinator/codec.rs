@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::envelope::CodecId;
+use crate::envelope::{Body, CodecId, Envelope};
 use crate::error::BoxError;
 use crate::fingerprint::{Order, canonical_bytes};
 
@@ -54,6 +54,31 @@ pub trait Codec<T>: Send + Sync + 'static {
     fn retention(&self, value: &T) -> Option<Duration> {
         let _ = value;
         None
+    }
+}
+
+impl Envelope {
+    /// What is stored of a value, and the value as a replay gives it.
+    ///
+    /// The coordinator does this with what an action returns. It is here for whoever completes a
+    /// record without it, or before it (see [`RunningAttempt::lease`](crate::RunningAttempt::lease)).
+    ///
+    /// ```
+    /// use idem_core::Json;
+    /// use idem_core::envelope::Envelope;
+    ///
+    /// let (charge, stored) = Envelope::of_value(&Json::default(), &"ch_1".to_owned())?;
+    /// assert_eq!((charge.as_str(), &stored.encode()[..]), ("ch_1", &b"\x1d\x01\x01\x01\"ch_1\""[..]));
+    /// assert!(Envelope::of_value(&Json::default(), &f64::NAN).is_err());
+    /// # Ok::<(), idem_core::BoxError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the value cannot be encoded, or would replay as another.
+    pub fn of_value<T>(codec: &impl Codec<T>, value: &T) -> Result<(T, Self), BoxError> {
+        let bytes = codec.encode(value)?;
+        let replayed = codec.replayed(value, &bytes)?;
+        Ok((replayed, Self { codec: codec.id(), body: Body::Value(bytes) }))
     }
 }
 

@@ -107,7 +107,7 @@ impl Started {
     pub(super) fn running(&self) -> RunningAttempt {
         let (number, lease) = match &self.hold {
             Hold::Leased { lease, attempts, holding } => {
-                (*attempts, Some((lease.fence(), Arc::clone(holding))))
+                (*attempts, Some((lease.clone(), Arc::clone(holding))))
             }
             Hold::None { .. } => (1, None),
         };

@@ -65,10 +65,7 @@ impl<C, X, P, F> Work<'_, C, X, P, F> {
 /// The value as a replay will give it. One that would replay as another is not kept, and the
 /// caller of the first run has it as it is.
 fn keep_value<T, E, C: Codec<T>>(codec: &C, value: T) -> Finished<T, E> {
-    let kept = codec.encode(&value).and_then(|bytes| {
-        let replayed = codec.replayed(&value, &bytes)?;
-        Ok((replayed, Envelope { codec: codec.id(), body: Body::Value(bytes) }))
-    });
+    let kept = Envelope::of_value(codec, &value);
     let retention = codec.retention(&value).map(limits::nearest_retention);
     match kept {
         Ok((replayed, envelope)) => Finished::Value(replayed, envelope, retention),

@@ -12,7 +12,8 @@ The retry that arrives while the first request is still running, and what become
 
 Usage: cargo run --example charge -- [OPTIONS]
 
-  --store URL      where keys are kept: `memory:` (default), or `redis://…` (with --features redis)
+  --store URL      where keys are kept: `memory:` (default), `redis://…` (with --features redis)
+                   or `postgres://…` (with --features postgres)
   --json           print one JSON line per scenario, or per trace, and nothing else
   --trace FILE     run a recorded trace, in virtual time, instead of the scenarios
   --generate SEED  print a made-up trace, the same for the same number, and end

@@ -251,9 +251,8 @@ fn asks_for_a_repeat(error: &(dyn Error + 'static)) -> bool {
 
 /// The value that a replay will give, and the payload it comes from.
 fn store_as<T: Serialize + DeserializeOwned>(value: &T) -> Result<(T, Bytes), BoxError> {
-    let bytes = Json::default().encode(value)?;
-    let value = Json::default().replayed(value, &bytes)?;
-    Ok((value, Envelope { codec: CodecId::JSON, body: Body::Value(bytes) }.encode()))
+    let (value, envelope) = Envelope::of_value(&Json::default(), value)?;
+    Ok((value, envelope.encode()))
 }
 
 fn replay<T: Serialize + DeserializeOwned, E>(

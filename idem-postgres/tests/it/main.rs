@@ -8,6 +8,7 @@
 )]
 
 mod cancel;
+mod completed_inside;
 mod conformance;
 mod counts;
 mod crash;
@@ -18,5 +19,6 @@ mod operators;
 mod pgbouncer;
 mod purge;
 mod schema;
+mod sqlite_store;
 mod transaction;
 mod virtual_time;

@@ -1,14 +1,18 @@
 //! Keeping a lease, and losing it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use idem_core::{CallError, InFlight, RunError, Store, Verdict};
+use idem_core::envelope::Envelope;
+use idem_core::{CallError, InFlight, Json, RunError, Store, StoreError, Verdict};
 use idem_memory::MemoryStore;
 use tokio::time::{Instant, sleep};
 
 use super::support::{
     Events, Provider, SEC, Trouble, Verb, call, coordinator, faulty, hasty, key, rival,
 };
+
+const HOUR: Duration = Duration::from_hours(1);
 
 // C17, C18: an action far longer than its lease runs once.
 #[tokio::test(start_paused = true)]
@@ -267,7 +271,7 @@ async fn a_late_owner_does_not_release_its_successors_key() {
     let store = faulty();
     let process = |lease| {
         let idem = coordinator(store.clone()).store_budget(hasty()).lease(lease);
-        idem.renew_for(std::time::Duration::ZERO).in_flight(InFlight::Reject).build().unwrap()
+        idem.renew_for(Duration::ZERO).in_flight(InFlight::Reject).build().unwrap()
     };
     let (first, second, third) = (process(SEC), process(5 * SEC), process(SEC));
     let late = tokio::spawn(call(&first).run(|_| async {
@@ -282,4 +286,80 @@ async fn a_late_owner_does_not_release_its_successors_key() {
     assert_eq!(refused.code(), "in_progress");
     assert!(successor.await.unwrap().unwrap().recorded);
     assert_eq!(provider.charges(), 1);
+}
+
+// C126: an action completes its own lease, as in a transaction with its writes. L6: what it wrote
+// there is replayed, and neither the coordinator's completion nor its heartbeat undoes it.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_the_action_completes_is_recorded_as_it_says() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).lease(3 * SEC).build().unwrap();
+    let completing = store.clone();
+    let first = call(&idem).run(move |attempt| async move {
+        let lease = attempt.lease().expect("a lease");
+        assert_eq!((Some(lease.fence()), lease.key()), (attempt.fence(), attempt.key()));
+        let (_, stored) = Envelope::of_value(&Json::default(), &"ch_committed".to_owned()).unwrap();
+        completing.complete(lease, &stored.encode(), HOUR).await.unwrap();
+        sleep(10 * SEC).await;
+        Ok::<_, String>("ch_returned".to_owned())
+    });
+    let first = first.await.unwrap();
+    assert_eq!(
+        (first.value.as_str(), first.replayed, first.recorded),
+        ("ch_returned", false, true)
+    );
+    let provider = Provider::default();
+    let retry = call(&idem).run(provider.action(SEC)).await.unwrap();
+    assert_eq!((retry.value.as_str(), retry.replayed), ("ch_committed", true));
+    assert_eq!(provider.charges(), 0);
+}
+
+// Its transaction is committed, and the action fails all the same: what is committed stands.
+#[tokio::test(start_paused = true)]
+async fn an_action_that_fails_after_it_completed_its_lease_is_done() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).build().unwrap();
+    let failed = call(&idem).run(move |attempt| async move {
+        let payload = super::codecs::stored(br#""ch_committed""#);
+        let lease = attempt.lease().expect("a lease");
+        store.complete(lease, &payload, HOUR).await.unwrap();
+        Err::<String, _>("the connection was lost during the commit".to_owned())
+    });
+    assert_eq!(failed.await.unwrap_err().code(), "action_failed");
+    let provider = Provider::default();
+    let retry = call(&idem).run(provider.action(SEC)).await.unwrap();
+    assert_eq!((retry.value.as_str(), provider.charges()), ("ch_committed", 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_was_taken_over_is_not_the_actions_to_complete() {
+    let store = Arc::new(MemoryStore::new());
+    let idem = coordinator(store.clone()).build().unwrap();
+    let completing = store.clone();
+    let late = tokio::spawn(call(&idem).run(move |attempt| async move {
+        sleep(2 * SEC).await;
+        let payload = super::codecs::stored(br#""ch_late""#);
+        match completing.complete(attempt.lease().expect("a lease"), &payload, HOUR).await {
+            Err(StoreError::LeaseLost) => Err("rolled back"),
+            other => panic!("{other:?}"),
+        }
+    }));
+    sleep(SEC).await;
+    take_over(&store, Some("ch_of_the_winner")).await;
+    let error: RunError<&str> =
+        late.await.unwrap().map(|_: idem_core::Outcome<String>| ()).unwrap_err();
+    assert_eq!(error.action(), Some("rolled back"));
+    let retry = call(&idem).run(Provider::default().action(SEC)).await.unwrap();
+    assert_eq!((retry.value.as_str(), retry.replayed), ("ch_of_the_winner", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_runs_unprotected_has_no_lease() {
+    let store = faulty();
+    store.always(Verb::Reserve, Trouble::NotApplied);
+    let idem = coordinator(store).store_budget(hasty()).build().unwrap();
+    let has = call(&idem).run(|attempt| async move {
+        Ok::<_, String>((attempt.lease().is_some(), attempt.fence().is_some()))
+    });
+    assert_eq!(has.await.unwrap().value, (false, false));
 }

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::super::backend::Backend;
 use super::super::payment::{HandOn, pay_and_die};
 use super::super::provider::{Declined, Provider};
-use super::{CENTS, Scenario, call, order};
+use super::{CENTS, Client, Scenario, order};
 
 /// How long a dead worker holds its key here; 30 s unless set.
 const LEASE: Duration = Duration::from_millis(600);
@@ -20,15 +20,16 @@ pub(super) async fn scenario(backend: &Backend) -> Result<Scenario, Box<dyn Erro
     let store = backend.open().await?;
     let budget = StoreBudget::default().per_try(LEASE / 6);
     let process = || Coordinator::builder(store.clone()).lease(LEASE).store_budget(budget).build();
-    let provider = Provider::default();
+    let (client, provider) = (Client::new(), Provider::default());
 
-    let worker = call(&process()?, CENTS)?;
+    let worker = client.call(&process()?, CENTS)?;
     if let Some(paid) = pay_and_die(worker, &provider, order(CENTS), HandOn::Key).await {
         return Err(format!("the worker was to die, and came to {paid:?}").into());
     }
 
     let (died, asked) = (Instant::now(), provider.clone());
-    let retry = call(&process()?, CENTS)?
+    let retry = client
+        .call(&process()?, CENTS)?
         .run(move |attempt| async move {
             let took_over = attempt.is_takeover().then(|| died.elapsed());
             let charge = asked.charge(order(CENTS), Some(attempt.downstream_key())).await?;

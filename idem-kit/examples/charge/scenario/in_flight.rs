@@ -9,7 +9,7 @@ use tokio::time::sleep;
 use super::super::backend::Backend;
 use super::super::payment::{HandOn, pay};
 use super::super::provider::Provider;
-use super::{CENTS, Scenario, call, order, response};
+use super::{CENTS, Client, Scenario, order, response};
 
 /// Two processes, which share nothing but the store: two coordinators over it.
 ///
@@ -22,8 +22,8 @@ pub(super) async fn scenario(
 ) -> Result<Scenario, Box<dyn Error>> {
     let store = backend.open().await?;
     let process = || Coordinator::builder(store.clone()).in_flight(in_flight).build();
-    let (one, other) = (call(&process()?, CENTS)?, call(&process()?, CENTS)?);
-    let provider = Provider::default();
+    let (client, provider) = (Client::new(), Provider::default());
+    let (one, other) = (client.call(&process()?, CENTS)?, client.call(&process()?, CENTS)?);
     let (first, retry) = tokio::join!(pay(one, &provider, order(CENTS), HandOn::Nothing), async {
         sleep(Duration::from_millis(50)).await;
         pay(other, &provider, order(CENTS), HandOn::Nothing).await

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Duration;
 
-use idem_kit::{Call, Coordinator, Fingerprint, InFlight};
+use idem_kit::{AttemptId, Call, Coordinator, Fingerprint, InFlight};
 use serde::Serialize;
 
 use self::report::Report;
@@ -71,10 +71,23 @@ fn order(cents: u64) -> Order {
     Order { what: format!("order-1 for {cents}"), takes: PROVIDER, declined: None }
 }
 
-/// The call for it, as its client repeats it: one key, one request.
-fn call(process: &Coordinator, cents: u64) -> Result<Call, Box<dyn Error>> {
-    let request = Fingerprint::of(&("order-1", cents))?;
-    Ok(process.operation("payment.charge").key("5f6c2a").fingerprint(request))
+/// Whose order it is: somebody new in each scenario, so that no store knows the key from before.
+struct Client {
+    tenant: String,
+}
+
+impl Client {
+    fn new() -> Self {
+        let id = u128::from_be_bytes(*AttemptId::random().as_bytes());
+        Self { tenant: format!("client-{id:032x}") }
+    }
+
+    /// The call for the order, as the client repeats it: one key, one request.
+    fn call(&self, process: &Coordinator, cents: u64) -> Result<Call, Box<dyn Error>> {
+        let request = Fingerprint::of(&("order-1", cents))?;
+        let payments = process.operation("payment.charge").tenant(&self.tenant);
+        Ok(payments.key("5f6c2a").fingerprint(request))
+    }
 }
 
 /// What the client is told.

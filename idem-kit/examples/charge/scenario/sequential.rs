@@ -7,14 +7,14 @@ use idem_kit::{CallError, Coordinator, Fingerprint, RunError};
 use super::super::backend::Backend;
 use super::super::payment::{HandOn, pay};
 use super::super::provider::{Order, Provider};
-use super::{CENTS, Scenario, call, order, response};
+use super::{CENTS, Client, Scenario, order, response};
 
 /// The key comes again with another amount: a key stands for one request.
 pub(super) async fn key_reused(backend: &Backend) -> Result<Scenario, Box<dyn Error>> {
     let process = Coordinator::builder(backend.open().await?).build()?;
-    let provider = Provider::default();
-    let first = pay(call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
-    let other = pay(call(&process, 1)?, &provider, order(1), HandOn::Key).await;
+    let (client, provider) = (Client::new(), Provider::default());
+    let first = pay(client.call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
+    let other = pay(client.call(&process, 1)?, &provider, order(1), HandOn::Key).await;
     let Err(RunError::Call(CallError::Mismatch { recorded, given, .. })) = &other else {
         return Err(format!("expected a mismatch: {other:?}").into());
     };
@@ -30,10 +30,10 @@ pub(super) async fn key_reused(backend: &Backend) -> Result<Scenario, Box<dyn Er
 /// The card is declined, and the client tries once more: errors are not stored.
 pub(super) async fn action_failed(backend: &Backend) -> Result<Scenario, Box<dyn Error>> {
     let process = Coordinator::builder(backend.open().await?).build()?;
-    let provider = Provider::default();
+    let (client, provider) = (Client::new(), Provider::default());
     let declined = Order { declined: Some("insufficient funds".to_owned()), ..order(CENTS) };
-    let first = pay(call(&process, CENTS)?, &provider, declined, HandOn::Key).await;
-    let retry = pay(call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
+    let first = pay(client.call(&process, CENTS)?, &provider, declined, HandOn::Key).await;
+    let retry = pay(client.call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
     let Err(RunError::Action { error, .. }) = &first else {
         return Err(format!("expected a declined card: {first:?}").into());
     };

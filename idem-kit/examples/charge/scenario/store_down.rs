@@ -12,7 +12,7 @@ use idem_kit::{
 
 use super::super::payment::{HandOn, pay};
 use super::super::provider::Provider;
-use super::{CENTS, Scenario, call, order, response};
+use super::{CENTS, Client, Scenario, order, response};
 
 /// Fail open, the default: the payment is made without protection, and says so.
 pub(super) async fn open() -> Result<Scenario, Box<dyn Error>> {
@@ -30,8 +30,8 @@ async fn scenario(
     on_store_failure: OnStoreFailure,
 ) -> Result<Scenario, Box<dyn Error>> {
     let process = Coordinator::builder(Down).on_store_failure(on_store_failure).build()?;
-    let provider = Provider::default();
-    let paid = pay(call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
+    let (client, provider) = (Client::new(), Provider::default());
+    let paid = pay(client.call(&process, CENTS)?, &provider, order(CENTS), HandOn::Key).await;
     let note = match &paid {
         Ok(outcome) => format!("ran unprotected; recorded: {}", outcome.recorded),
         Err(RunError::Call(CallError::Store { source, .. })) => source.to_string(),
