@@ -189,8 +189,9 @@ impl<S: Store + 'static> Store for Faulty<S> {
                 tokio::time::sleep(by).await;
                 store.renew(&lease, duration).await
             });
-            let lost = |_| StoreError::unavailable(Applied::Unknown, "the runtime was shut down");
-            return sent.await.unwrap_or_else(|error| Err(lost(error)));
+            return sent.await.unwrap_or_else(|_| {
+                Err(StoreError::unavailable(Applied::Unknown, "the runtime was shut down"))
+            });
         }
         suffer(trouble, self.store.renew(lease, duration)).await
     }

@@ -2,26 +2,31 @@
 
 use std::sync::Arc;
 
-use idem_core::{Abandoned, InFlight, OnStoreFailure, Store, Verdict};
+use idem_core::{Abandoned, Coordinator, InFlight, OnStoreFailure, Store, Verdict};
 use idem_memory::MemoryStore;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::support::{
-    MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator, faulty, fingerprint, hasty,
-    rival,
+    Faulty, MS, PERMISSION, Provider, SEC, Trouble, Verb, call, coordinator, faulty, fingerprint,
+    hasty, rival,
 };
+
+/// At most once, and closed: whatever is left behind, an operator has to resolve.
+fn refusing(store: &Faulty) -> Coordinator {
+    coordinator(store.clone())
+        .store_budget(hasty())
+        .on_store_failure(OnStoreFailure::Refuse)
+        .abandoned(Abandoned::Refuse)
+        .build()
+        .unwrap()
+}
 
 // C103: at most once, closed, and the answer to every reserve lost: nothing ran, so nothing may be
 // left that an operator has to resolve.
 #[tokio::test(start_paused = true)]
 async fn a_refused_call_whose_reservation_was_made_unheard_leaves_none() {
     let store = faulty();
-    let idem = coordinator(store.clone())
-        .store_budget(hasty())
-        .on_store_failure(OnStoreFailure::Refuse)
-        .abandoned(Abandoned::Refuse)
-        .build()
-        .unwrap();
+    let idem = refusing(&store);
     store.always(Verb::Reserve, Trouble::ReplyLost);
     // The release that follows fails at first, too.
     store.next(Verb::Release, Trouble::NotApplied);
@@ -83,12 +88,7 @@ async fn a_takeover_that_never_began_does_not_forget_the_attempt_before() {
 #[tokio::test(start_paused = true)]
 async fn a_reservation_made_unheard_before_the_store_refused_is_given_back() {
     let store = faulty();
-    let idem = coordinator(store.clone())
-        .store_budget(hasty())
-        .on_store_failure(OnStoreFailure::Refuse)
-        .abandoned(Abandoned::Refuse)
-        .build()
-        .unwrap();
+    let idem = refusing(&store);
     store.next(Verb::Reserve, Trouble::ReplyLost);
     store.next(Verb::Reserve, PERMISSION);
     let provider = Provider::default();
