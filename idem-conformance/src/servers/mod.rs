@@ -49,6 +49,7 @@ mod reaper;
 mod redis;
 mod server;
 mod setup;
+mod wall_clock;
 mod wire;
 
 use std::future::IntoFuture as _;
@@ -59,6 +60,7 @@ pub use self::cluster::{RedisCluster, redis_cluster, redis_cluster_with};
 pub use self::error::ServerError;
 pub use self::server::Server;
 pub use self::setup::{Setup, Starting};
+pub use self::wall_clock::WallClock;
 
 /// A Redis (or Valkey).
 pub fn redis() -> Setup {

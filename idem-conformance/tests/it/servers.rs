@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use idem_conformance::servers::{self, Server, ServerError};
+use idem_conformance::servers::{self, Server, ServerError, WallClock};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -362,4 +362,49 @@ async fn a_given_server_is_used_and_never_disturbed() {
     assert!(!output.status.success());
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert!(said.contains("Unreachable"), "{said}");
+}
+
+/// What both servers take for the time, in seconds since 1970.
+async fn times(redis_at: SocketAddr, postgres: &mut Postgres) -> (i64, i64) {
+    let told = redis(redis_at, "TIME").await.unwrap();
+    let by_redis = told.lines().nth(2).unwrap().parse().unwrap();
+    let told = postgres.query("SELECT extract(epoch FROM clock_timestamp())::bigint").await;
+    let told = told.unwrap();
+    let digits = told.split(|c: char| !c.is_ascii_digit()).find(|digits| digits.len() >= 9);
+    (by_redis, digits.unwrap().parse().unwrap())
+}
+
+#[tokio::test]
+async fn a_clock_goes_stands_and_jumps_for_both_servers() {
+    const YEARS: Duration = Duration::from_hours(100_000);
+    let clock = WallClock::new().unwrap();
+    let (first, second) =
+        (servers::redis().clock(&clock).await.unwrap(), servers::postgres().clock(&clock).await);
+    let (first, second) = (first.addr(), second.unwrap());
+    let mut second = Postgres::connect(second.addr()).await.unwrap();
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs().cast_signed();
+
+    let before = now();
+    let (by_redis, by_postgres) = times(first, &mut second).await;
+    assert!(
+        (before..=now() + 1).contains(&by_redis) && (before..=now() + 1).contains(&by_postgres)
+    );
+    assert!(clock.advance(YEARS).is_err(), "it was advanced while it went");
+
+    clock.jump(-1_000_000).unwrap();
+    let (by_redis, by_postgres) = times(first, &mut second).await;
+    assert!(by_redis < before - 900_000 && by_postgres < before - 900_000);
+
+    clock.jump(1_000_000).unwrap();
+    clock.stop().unwrap();
+    let (stood, _) = times(first, &mut second).await;
+    clock.advance(YEARS).unwrap();
+    let (by_redis, by_postgres) = times(first, &mut second).await;
+    assert_eq!(by_redis, stood + YEARS.as_secs().cast_signed());
+    // Rounded, where Redis cuts.
+    assert!((by_redis..=by_redis + 1).contains(&by_postgres));
+
+    clock.start().unwrap();
+    let (by_redis, _) = times(first, &mut second).await;
+    assert!(by_redis >= stood + YEARS.as_secs().cast_signed());
 }

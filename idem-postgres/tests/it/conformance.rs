@@ -163,7 +163,7 @@ impl Harness for Postgres {
     }
 
     async fn advance(&self, by: Duration) -> Result<(), HookError> {
-        self.timed.lock().await.advance(by).map_err(failed)
+        self.timed.lock().await.clock.advance(by).map_err(failed)
     }
 
     async fn fork(&self) -> Result<Arc<dyn Store>, HookError> {

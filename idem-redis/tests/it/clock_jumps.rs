@@ -2,25 +2,24 @@
 
 use std::time::Duration;
 
-use idem_conformance::servers;
+use idem_conformance::servers::{self, WallClock};
 use idem_core::{Store, Verdict};
 use idem_redis::RedisStore;
 
-use crate::support::clock::Clock;
 use crate::support::{attempt, fresh_key};
 
 // L3, L4
 #[tokio::test]
 async fn ahead_by_a_minute_a_lease_ends_early_and_its_holder_is_fenced() {
-    let clock = Clock::new();
-    let server = clock.of(servers::redis()).await.unwrap();
+    let clock = WallClock::new().unwrap();
+    let server = servers::redis().clock(&clock).await.unwrap();
     let store = RedisStore::builder().connect(server.url()).await.unwrap();
     let key = fresh_key();
     let first = attempt(&key, 1);
     let verdict = store.reserve(&first).await.unwrap().verdict(&first).unwrap();
     let Verdict::Acquired { lease: early, .. } = verdict else { panic!("{verdict:?}") };
 
-    clock.jump(60);
+    clock.jump(60).unwrap();
 
     let second = attempt(&key, 1);
     let verdict = store.reserve(&second).await.unwrap().verdict(&second).unwrap();
@@ -34,15 +33,15 @@ async fn ahead_by_a_minute_a_lease_ends_early_and_its_holder_is_fenced() {
 // L3, L6
 #[tokio::test]
 async fn back_by_an_hour_a_lease_ends_late_and_a_fence_still_grows() {
-    let clock = Clock::new();
-    let server = clock.of(servers::redis()).await.unwrap();
+    let clock = WallClock::new().unwrap();
+    let server = servers::redis().clock(&clock).await.unwrap();
     let store = RedisStore::builder().connect(server.url()).await.unwrap();
     let key = fresh_key();
     let first = attempt(&key, 1);
     let verdict = store.reserve(&first).await.unwrap().verdict(&first).unwrap();
     let Verdict::Acquired { lease: early, .. } = verdict else { panic!("{verdict:?}") };
 
-    clock.jump(-3_600);
+    clock.jump(-3_600).unwrap();
 
     let second = attempt(&key, 1);
     let verdict = store.reserve(&second).await.unwrap().verdict(&second).unwrap();

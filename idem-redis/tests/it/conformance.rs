@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use idem_conformance::{Clock, Damage, Fault, Harness, HookError, Skew, proxy};
-use idem_core::{Attempt, Key, Lease, Record, Store, StoreError, Watch};
+use idem_core::{Attempt, BoxError, Key, Lease, Record, Store, StoreError, Watch};
 use idem_redis::RedisStore;
 
 use crate::support::client::{Client, Resp2, Resp3};
@@ -53,7 +53,7 @@ impl Harness for Redis {
     }
 
     async fn advance(&self, by: Duration) -> Result<(), HookError> {
-        self.rig.clock.advance(by);
+        self.rig.clock.advance(by).map_err(BoxError::from)?;
         Ok(())
     }
 

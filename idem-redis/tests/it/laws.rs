@@ -6,14 +6,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use idem_conformance::servers;
+use idem_conformance::servers::{self, WallClock};
 use idem_core::model::{self, Row, Step, Timestamp};
 use idem_core::{Attempt, AttemptId, Fence, Key, Lease, Store, StoreError};
 use idem_redis::RedisStore;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::clock::Clock;
 use crate::support::wire::{Reply, ask, say};
 use crate::support::{attempt, fresh_key};
 
@@ -94,9 +93,9 @@ fn modelled<T: std::fmt::Debug>(
 #[test]
 fn the_scripts_do_what_the_model_does() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let clock = Clock::new();
-    clock.stop();
-    let server = runtime.block_on(async { clock.of(servers::redis()).await.unwrap() });
+    let clock = WallClock::new().unwrap();
+    clock.stop().unwrap();
+    let server = runtime.block_on(async { servers::redis().clock(&clock).await.unwrap() });
     let store = runtime.block_on(RedisStore::builder().connect(server.url())).unwrap();
     let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
     let history = prop::collection::vec(step(), 1..24);
@@ -122,7 +121,7 @@ fn the_scripts_do_what_the_model_does() {
 
 async fn play(
     store: &RedisStore,
-    clock: &Clock,
+    clock: &WallClock,
     attempts: &[Attempt],
     row: &mut Option<Row>,
     step: Do,
@@ -151,7 +150,7 @@ async fn play(
             modelled(row, model::release(was.as_ref(), &lease(who), now)),
         ),
         Do::Pass(by) => {
-            clock.advance(by);
+            clock.advance(by).unwrap();
             (String::new(), String::new())
         }
     }
@@ -180,9 +179,9 @@ async fn stored(store: &RedisStore, key: &Key, server: std::net::SocketAddr) -> 
 // L3: beyond 1e15 a fence keeps every digit, and grows by one where the clock does not.
 #[tokio::test]
 async fn a_fence_keeps_every_digit() {
-    let clock = Clock::new();
-    clock.stop();
-    let server = clock.of(servers::redis()).await.unwrap();
+    let clock = WallClock::new().unwrap();
+    clock.stop().unwrap();
+    let server = servers::redis().clock(&clock).await.unwrap();
     let store = RedisStore::builder().connect(server.url()).await.unwrap();
     let key = fresh_key();
     let now = time(server.addr()).await.0;

@@ -1,7 +1,6 @@
 //! Servers, and stores on them.
 
 pub(crate) mod client;
-pub(crate) mod clock;
 pub(crate) mod ledger;
 pub(crate) mod rig;
 pub(crate) mod wire;

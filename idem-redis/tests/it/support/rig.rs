@@ -5,10 +5,9 @@ use std::net::SocketAddr;
 use std::sync::{LazyLock, Mutex};
 
 use idem_conformance::proxy::Proxy;
-use idem_conformance::servers::{self, RedisCluster, Server, ServerError, Setup};
+use idem_conformance::servers::{self, RedisCluster, Server, ServerError, Setup, WallClock};
 use tokio::runtime::Runtime;
 
-use super::clock::Clock;
 use super::wire::{Reply, say};
 
 /// One server or a cluster of three, each behind a proxy, with one clock that stands still.
@@ -16,7 +15,7 @@ pub(crate) struct Rig {
     servers: tokio::sync::Mutex<Servers>,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) proxies: Vec<Proxy>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: WallClock,
 }
 
 enum Servers {
@@ -58,7 +57,7 @@ pub(crate) async fn rig(cluster: bool) -> Lent {
 
 impl Rig {
     async fn start(cluster: bool) -> Result<Self, ServerError> {
-        let clock = Clock::new();
+        let clock = WallClock::new()?;
         let setup = |setup: Setup| {
             let durable = setup.setting("appendonly", "yes").setting("appendfsync", "always");
             // Whoever is silent for a day of virtual time is not taken for dead.
@@ -67,7 +66,7 @@ impl Rig {
             } else {
                 durable
             };
-            clock.of(node.setting("enable-debug-command", "yes"))
+            node.setting("enable-debug-command", "yes").clock(&clock)
         };
         let servers = if cluster {
             Servers::Cluster(servers::redis_cluster_with(setup).await?)
@@ -87,7 +86,7 @@ impl Rig {
         for proxy in &rig.proxies {
             proxy.only_with("EVALSHA");
         }
-        rig.clock.stop();
+        rig.clock.stop().unwrap();
         Ok(rig)
     }
 
@@ -137,7 +136,7 @@ impl Rig {
     /// Stops every server in good order, and starts it again with its data.
     pub(crate) async fn restart(&self) -> Result<(), ServerError> {
         // A node takes part again only after a while.
-        self.clock.start();
+        self.clock.start().unwrap();
         match &mut *self.servers.lock().await {
             Servers::One(server) => server.restart().await?,
             Servers::Cluster(cluster) => {
@@ -147,7 +146,7 @@ impl Rig {
             }
         }
         self.announce().await;
-        self.clock.stop();
+        self.clock.stop().unwrap();
         Ok(())
     }
 }
