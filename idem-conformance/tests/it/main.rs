@@ -7,7 +7,6 @@ mod containers;
 mod file_store;
 mod history;
 mod laws;
-mod matrix;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod report;
