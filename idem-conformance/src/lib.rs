@@ -16,6 +16,8 @@ mod runner;
 pub mod servers;
 mod subject;
 mod suite;
+#[cfg(feature = "servers")]
+pub mod worker;
 #[cfg(feature = "wrong-stores")]
 pub mod wrong;
 

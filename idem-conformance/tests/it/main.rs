@@ -12,3 +12,5 @@ mod proxy;
 mod report;
 #[cfg(feature = "servers")]
 mod servers;
+#[cfg(feature = "servers")]
+mod worker;

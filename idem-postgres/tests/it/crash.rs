@@ -1,11 +1,10 @@
 //! A worker that is killed at every step, and a connection that is cut at every message: each order
 //! is there once, with its entry in the ledger, as soon as somebody asks again.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use idem_conformance::proxy::{Fault, Proxy};
+use idem_conformance::worker::{self, Worker};
 use idem_core::{BoxError, Store, Verdict};
 use idem_postgres::{
     PostgresStore, Reservation, Rivals, Schema, TransactionError, TransactionRequest,
@@ -218,41 +217,27 @@ async fn connections_cut_again_and_again_lose_and_double_nothing() {
     cut_at_every_message(3).await;
 }
 
-const WORKER: &str = "IDEM_TEST_WORKER";
-
-/// Starts a worker, kills it at the step, and says whether it came so far.
-fn kill_worker_at(step: Step, mode: Mode, url: &str, text: &str) {
-    let mut worker = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "crash::worker", "--nocapture"])
-        .env(WORKER, format!("{url}|{mode:?}|{step:?}|{text}"))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let here = BufReader::new(worker.stdout.take().unwrap()).lines();
-    assert!(here.map_while(Result::ok).any(|line| line.ends_with("here")), "{step:?} never came");
-    // SIGKILL.
-    worker.kill().unwrap();
-    worker.wait().unwrap();
+/// Starts a worker, and kills it at the step.
+async fn kill_worker_at(step: Step, mode: Mode, url: &str, text: &str) {
+    let told = [url, &format!("{mode:?}"), &format!("{step:?}"), text];
+    let mut worker = Worker::start("crash::worker", &told).unwrap();
+    worker.is_here().await.unwrap();
+    worker.kill().await.unwrap();
 }
 
-/// The worker's own process. Without the variable nobody has started it, and there is nothing to
-/// do.
+/// The worker's own process.
 #[tokio::test]
 async fn worker() {
-    let Ok(told) = std::env::var(WORKER) else { return };
-    let told: Vec<&str> = told.split('|').collect();
-    let mode = MODES.into_iter().find(|mode| format!("{mode:?}") == told[1]).unwrap();
-    let pool = PgPool::connect(told[0]).await.unwrap();
+    let Some([url, mode, until, text]) = worker::told() else { return };
+    let mode = MODES.into_iter().find(|known| format!("{known:?}") == mode).unwrap();
+    let pool = PgPool::connect(&url).await.unwrap();
     let store = PostgresStore::builder().on_pool(pool.clone()).await.unwrap();
     let at = |step: Step| {
-        if format!("{step:?}") == told[2] {
-            println!("\nhere");
-            loop {
-                std::thread::park();
-            }
+        if format!("{step:?}") == until {
+            worker::stop_here();
         }
     };
-    place(mode, &store, &pool, told[3], &at).await.unwrap();
+    place(mode, &store, &pool, &text, &at).await.unwrap();
 }
 
 async fn kill_at_every_step(rounds: usize) {
@@ -263,10 +248,7 @@ async fn kill_at_every_step(rounds: usize) {
         for mode in [Mode::Pieces, Mode::Apart] {
             for step in STEPS {
                 let text = format!("{mode:?} {step:?} {round}");
-                let (url, told) = (database.url.clone(), text.clone());
-                let killed =
-                    tokio::task::spawn_blocking(move || kill_worker_at(step, mode, &url, &told));
-                killed.await.unwrap();
+                kill_worker_at(step, mode, &database.url, &text).await;
                 ask_again(mode, &store, &database.pool, &text).await;
                 keys += 1;
             }
