@@ -13,19 +13,23 @@ use crate::runner::{self, Options};
 /// The argument is an async expression, evaluated once per test, that gives the
 /// [`Harness`](crate::Harness). The tests are grouped in modules by law, have the same names for
 /// every store, and need no async runtime of yours. A property that cannot be shown writes
-/// `skipped` and the reason to stderr, captured or not.
+/// `skipped` and the reason to stderr, captured or not. With `no skips` after the harness it fails
+/// instead, so that what was shown once is not lost unnoticed.
 ///
 /// ```
 /// # mod tests { use idem_conformance::wrong::Reference;
-/// idem_conformance::suite!(async { Reference::right() });
+/// idem_conformance::suite!(async { Reference::right() }, no skips);
 /// # }
 /// ```
 #[macro_export]
 macro_rules! suite {
     ($harness:expr) => {
-        $crate::for_each_property! { [$crate::suite] @tests ($harness) }
+        $crate::for_each_property! { [$crate::suite] @tests (true, $harness) }
     };
-    (@tests ($harness:expr) $($module:ident ($law:ident) {
+    ($harness:expr, no skips) => {
+        $crate::for_each_property! { [$crate::suite] @tests (false, $harness) }
+    };
+    (@tests ($may_skip:literal, $harness:expr) $($module:ident ($law:ident) {
         $($level:ident $name:ident [$($hook:ident)*];)+
     })+) => {$(
         mod $module {
@@ -36,6 +40,7 @@ macro_rules! suite {
             fn $name() {
                 $crate::__run_as_test(
                     concat!(stringify!($module), "::", stringify!($name)),
+                    $may_skip,
                     || $harness,
                 );
             })+
@@ -46,10 +51,14 @@ macro_rules! suite {
 /// Tries one property for [`suite!`].
 ///
 /// # Panics
-/// If it is broken: this is a test's body.
+/// If it is broken, or skipped and may not be: this is a test's body.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "how a test says that it failed")]
-pub fn __run_as_test<H: Harness + 'static>(name: &str, harness: impl AsyncFnOnce() -> H) {
+pub fn __run_as_test<H: Harness + 'static>(
+    name: &str,
+    may_skip: bool,
+    harness: impl AsyncFnOnce() -> H,
+) {
     let Some(property) = Property::named(name) else { panic!("no property is called {name}") };
     let options = Options::from_env().unwrap_or_else(|why| panic!("{why}"));
     let runtime = runner::runtime().unwrap_or_else(|why| panic!("no runtime: {why}"));
@@ -59,6 +68,7 @@ pub fn __run_as_test<H: Harness + 'static>(name: &str, harness: impl AsyncFnOnce
     });
     match case.outcome {
         Outcome::Passed => {}
+        Outcome::Skipped(why) if !may_skip => panic!("{name} was skipped, {why}"),
         // Past the capture of the test runner: a skip that nobody sees is taken for a pass.
         Outcome::Skipped(why) => {
             // In one write, so that tests side by side do not cut it in two.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use idem_core::model::{Row, Timestamp};
-use idem_core::{Attempt, Record, StoreError};
+use idem_core::{Attempt, Record, Refusal, StoreError};
 
 /// The strings of a script's answer.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ impl Answer {
     fn error(&self) -> StoreError {
         match self.words() {
             (b"lost", []) => StoreError::LeaseLost,
+            (b"full", []) => StoreError::refused(Refusal::Full, "the server has no room"),
             (b"corrupt", [why]) => StoreError::corrupt(String::from_utf8_lossy(why).into_owned()),
             // Not from these scripts: the verb may have been carried out or not.
             (word, rest) => StoreError::unavailable(

@@ -38,6 +38,11 @@ impl Failure {
         matches!(self.what, What::Answered)
     }
 
+    /// Whether the server has no room, and has written nothing.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self.what, What::Answered) && self.source.to_string().starts_with("OOM ")
+    }
+
     /// Whether the server does not know the script (any more).
     pub(crate) fn is_no_script(&self) -> bool {
         matches!(self.what, What::Answered) && self.source.to_string().starts_with("NOSCRIPT")

@@ -29,7 +29,9 @@ macro_rules! script {
 }
 
 script!(RESERVE = "record.lua", "reserve.lua");
+script!(RESERVE_WHEN_FULL = "full.lua", "record.lua", "known.lua", "reserve.lua");
 script!(RENEW = "full.lua", "record.lua", "renew.lua");
 script!(COMPLETE = "record.lua", "complete.lua");
+script!(COMPLETE_WHEN_FULL = "full.lua", "record.lua", "complete.lua");
 script!(RELEASE = "full.lua", "record.lua", "release.lua");
 script!(WATCH = "full.lua", "record.lua", "watch.lua");

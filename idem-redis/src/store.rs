@@ -14,11 +14,17 @@ use crate::check::{self, Finding};
 use crate::client::Client;
 use crate::failure::Failure;
 use crate::name::Prefix;
-use crate::script::{COMPLETE, RELEASE, RENEW, RESERVE, Script, WATCH};
+use crate::script::{
+    COMPLETE, COMPLETE_WHEN_FULL, RELEASE, RENEW, RESERVE, RESERVE_WHEN_FULL, Script, WATCH,
+};
 use crate::wake::Wake;
 
 /// After this long without an answer, a call that is given up is a sign against its connection.
 const SUSPICIOUS: Duration = Duration::from_millis(150);
+
+/// A payload of so many bytes is completed with on a full server too. A little more than a word
+/// that the response was not kept needs, so that it is known at least that the key is done.
+const SMALL: usize = 128;
 
 /// A store on Redis or Valkey.
 ///
@@ -71,23 +77,43 @@ impl RedisStore {
         self.prefix.record(key)
     }
 
-    /// Runs a script within the deadline. The server forgets scripts when it restarts or fails
-    /// over: then it is sent once more, with its text.
     async fn call(
         &self,
         script: &'static Script,
         key: &Key,
         args: &[Bytes],
     ) -> Result<Answer, StoreError> {
+        self.call_or(script, None, key, args).await
+    }
+
+    /// Runs a script within the deadline; on a full server, which has then written nothing, the
+    /// other one instead.
+    async fn call_or(
+        &self,
+        script: &'static Script,
+        when_full: Option<&'static Script>,
+        key: &Key,
+        args: &[Bytes],
+    ) -> Result<Answer, StoreError> {
         let key = self.record_name(key);
         let unanswered = Unanswered { client: &*self.client, since: Instant::now() };
-        let answer = timeout(self.deadline, self.eval(script, &key, args)).await;
+        let asked = async {
+            match (self.eval(script, &key, args).await, when_full) {
+                (Err(failure), Some(script)) if failure.is_full() => {
+                    self.eval(script, &key, args).await
+                }
+                (answer, _) => answer,
+            }
+        };
+        let answer = timeout(self.deadline, asked).await;
         if answer.is_ok() {
             unanswered.no_more();
         }
         Ok(Answer(answer.map_err(|_| late())??))
     }
 
+    /// The server forgets scripts when it restarts or fails over: then it is sent once more, with
+    /// its text.
     async fn eval(
         &self,
         script: &'static Script,
@@ -147,7 +173,8 @@ impl Store for RedisStore {
             micros(attempt.retention_for()),
             Bytes::from_static(if attempt.may_take_over() { b"1" } else { b"0" }),
         ];
-        self.call(&RESERVE, attempt.key(), &args).await?.record(attempt)
+        let when_full = Some(&*RESERVE_WHEN_FULL);
+        self.call_or(&RESERVE, when_full, attempt.key(), &args).await?.record(attempt)
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
@@ -164,7 +191,8 @@ impl Store for RedisStore {
     ) -> Result<(), StoreError> {
         limits::check_retention(retention)?;
         let args = [bytes(lease.attempt().as_bytes()), payload.clone(), micros(retention)];
-        self.call(&COMPLETE, lease.key(), &args).await?.done()
+        let when_full = (payload.len() <= SMALL).then_some(&*COMPLETE_WHEN_FULL);
+        self.call_or(&COMPLETE, when_full, lease.key(), &args).await?.done()
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {

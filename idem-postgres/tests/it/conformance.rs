@@ -242,7 +242,7 @@ fn failed(error: impl Into<BoxError>) -> HookError {
     HookError::Failed(error.into())
 }
 
-idem_conformance::suite!(async { Postgres::new().await });
+idem_conformance::suite!(async { Postgres::new().await }, no skips);
 
 /// Every property on this harness is shown, and none is skipped.
 fn holds_everywhere(harness: impl AsyncFn() -> Postgres) {

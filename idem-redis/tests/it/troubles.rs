@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use idem_conformance::proxy::{Fault, Proxy};
 use idem_conformance::servers::{self, Server, Setup};
+use idem_core::envelope::NotKept;
 use idem_core::{
     Applied, CallError, Coordinator, Key, OnStoreFailure, Refusal, RunError, Store, StoreBudget,
     StoreError, Verdict,
@@ -182,8 +184,9 @@ async fn a_black_hole_swallows_one_call_and_not_the_next() {
 async fn a_full_server_refuses_what_needs_room_and_serves_the_rest() {
     each(servers::redis, async |client, server| {
         let store = store(client, &server).await;
-        let [held, renewed, done] = [(); 3].map(|()| attempt(&fresh_key(), 1));
+        let [held, small, renewed, done] = [(); 4].map(|()| attempt(&fresh_key(), 1));
         let lease = acquire(&store, &held).await;
+        let smaller = acquire(&store, &small).await;
         let other = acquire(&store, &renewed).await;
         let finished = acquire(&store, &done).await;
         store.complete(&finished, &"done".into(), done.retention_for()).await.unwrap();
@@ -195,8 +198,11 @@ async fn a_full_server_refuses_what_needs_room_and_serves_the_rest() {
         let full = Some(Refusal::Full);
         let refused = store.reserve(&attempt(&fresh_key(), 1)).await;
         assert_eq!(refused.unwrap_err().refusal(), full, "{client:?}");
-        let refused = store.complete(&lease, &"result".into(), held.retention_for()).await;
+        let result = Bytes::from(vec![b'x'; 1024]);
+        let refused = store.complete(&lease, &result, held.retention_for()).await;
         assert_eq!(refused.unwrap_err().refusal(), full);
+        // Room for the word that the response was not kept there always is.
+        store.complete(&smaller, &"done".into(), small.retention_for()).await.unwrap();
         let again = attempt(done.key(), 1);
         let replayed = store.reserve(&again).await.unwrap().verdict(&again).unwrap();
         assert_eq!(replayed, Verdict::Replay("done".into()));
@@ -205,7 +211,31 @@ async fn a_full_server_refuses_what_needs_room_and_serves_the_rest() {
         coordinator_copes(&store).await;
 
         set(&server, "maxmemory 0").await;
-        store.complete(&lease, &"result".into(), held.retention_for()).await.unwrap();
+        store.complete(&lease, &result, held.retention_for()).await.unwrap();
+    })
+    .await;
+}
+
+// A reserved key is never stuck because there is no room for its answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_a_full_server_a_call_is_recorded_as_done_without_its_response() {
+    each(servers::redis, async |client, server| {
+        let idem = Coordinator::builder(store(client, &server).await).build().unwrap();
+        let call =
+            |key: &Key| idem.operation("payment.charge").key(key.text()).without_fingerprint();
+        let key = fresh_key();
+        let address = server.addr();
+        let charged = call(&key).run(move |_| async move {
+            assert_eq!(say(address, "CONFIG SET maxmemory 1").await.text(), "OK");
+            Ok::<_, String>("a receipt ".repeat(200))
+        });
+        let outcome = charged.await.unwrap();
+        assert_eq!((outcome.recorded, outcome.not_kept), (true, Some(NotKept::NoRoom)));
+
+        let retry = call(&key).run(async |_| Ok::<_, String>("again".to_owned())).await;
+        let told = retry.unwrap_err();
+        let not_kept = matches!(told, RunError::Call(CallError::ResponseNotKept { .. }));
+        assert!(not_kept, "{client:?}: {told:?}");
     })
     .await;
 }

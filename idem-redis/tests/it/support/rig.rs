@@ -49,7 +49,10 @@ impl Drop for Lent {
 pub(crate) async fn rig(cluster: bool) -> Lent {
     let idle = IDLE.lock().unwrap().get_mut(&cluster).and_then(Vec::pop);
     let rig = match idle {
-        Some(rig) => rig,
+        Some(rig) => {
+            rig.out_of_memory(false).await;
+            rig
+        }
         None => RUNTIME.spawn(Rig::start(cluster)).await.unwrap().unwrap(),
     };
     Lent(Some(rig))
@@ -130,6 +133,15 @@ impl Rig {
             ..=5460 => 0,
             5461..=10922 => 1,
             _ => 2,
+        }
+    }
+
+    /// Leaves the servers no byte of memory, or as much as they want.
+    pub(crate) async fn out_of_memory(&self, out: bool) {
+        let bytes = u8::from(out);
+        for &node in &self.addresses {
+            let set = say(node, &format!("CONFIG SET maxmemory {bytes}")).await;
+            assert_eq!(set, Reply::Text("OK".into()));
         }
     }
 
