@@ -196,8 +196,7 @@ struct Bounded {
 
 impl Bounded {
     async fn connect(client: Client, rig: &Arc<Lent>, records: usize) -> Self {
-        let [low, high, ..] = *fresh_key().digest();
-        let prefix = format!("bounded-{low}-{high}");
+        let prefix = format!("bounded-{}", fresh_key().text());
         let builder = RedisStore::builder().deadline(DEADLINE).prefix(&prefix);
         let store = client.connect(builder, &rig.doors()).await.unwrap();
         Self { store, rig: rig.clone(), prefix, records }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use idem_conformance::servers;
+use idem_conformance::worker::{self, Worker};
 use idem_core::{Coordinator, Fingerprint, InFlight, Key, OnStoreFailure, Scope, StoreBudget};
 use idem_redis::RedisStore;
 use tokio::task::JoinSet;
@@ -15,7 +16,6 @@ use crate::support::client::{Client, Resp3};
 use crate::support::ledger::Ledger;
 use crate::support::soon;
 use crate::support::wire::{Reply, ask};
-use crate::support::worker::{self, Worker};
 
 const OPERATION: &str = "payment.charge";
 const PROCESSES: usize = 2;
@@ -111,20 +111,22 @@ async fn owner_dies(server: SocketAddr, ledger: Ledger, batch: usize, rounds: us
     let start = |role| {
         let (server, ledger) = (server.to_string(), ledger.0.to_string());
         let (batch, rounds) = (batch.to_string(), rounds.to_string());
-        Worker::start("dead_owner::worker", &[role, &server, &ledger, &batch, &rounds])
+        Worker::start("dead_owner::worker", &[role, &server, &ledger, &batch, &rounds]).unwrap()
     };
     let keys = || keys(&batch.to_string(), rounds).collect::<Vec<_>>();
     let mut owner = start(OWNER);
     for _ in keys() {
-        owner.is_here();
+        soon(owner.is_here()).await.unwrap();
     }
     let waiters = [(); PROCESSES].map(|()| start(WAITER));
     let store = connect(server).await;
     for key in keys() {
         is_waited_for(server, &store, &key).await;
     }
-    owner.kill();
-    waiters.into_iter().for_each(Worker::ends_well);
+    owner.kill().await.unwrap();
+    for waiter in waiters {
+        waiter.ends_well().await.unwrap();
+    }
     for key in keys() {
         // The owner's attempt was the first, and nobody died of the second.
         assert_eq!(ledger.read(&format!("{key} actions")).await, ["2"], "{key}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use idem_conformance::servers;
+use idem_conformance::worker::{self, Worker};
 use idem_core::{
     Abandoned, Attempt, CallError, Coordinator, Fingerprint, Lease, OnStoreFailure, Outcome,
     Probed, Record, RunError, Store, StoreBudget, StoreError, Watch,
@@ -17,13 +18,26 @@ use tokio::task::JoinSet;
 use crate::support::client::{Client, Resp3};
 use crate::support::ledger::Ledger;
 use crate::support::soon;
-use crate::support::worker::{self, Worker};
 
 /// Long enough for a busy machine, short enough to be waited for.
 const LEASE: Duration = Duration::from_secs(3);
 
 const SINGLE: Client = Client::RedisRs(Resp3);
 const CLUSTER: Client = Client::RedisRsCluster(Resp3);
+#[cfg(feature = "fred")]
+const FRED: Client = Client::Fred(Resp3);
+#[cfg(feature = "fred")]
+const FRED_CLUSTER: Client = Client::FredCluster(Resp3);
+
+/// Every client whose workers are killed.
+const CLIENTS: &[Client] = &[
+    SINGLE,
+    CLUSTER,
+    #[cfg(feature = "fred")]
+    FRED,
+    #[cfg(feature = "fred")]
+    FRED_CLUSTER,
+];
 
 /// Where a worker is when it is killed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,10 +220,10 @@ impl Case {
     }
 
     /// Starts a worker that makes the call, and kills it at the step.
-    fn kill_at(&self, step: Step) {
+    async fn kill_at(&self, step: Step) {
         let Self { client, servers, provider, policy, key } = self;
         let servers: Vec<_> = servers.iter().map(ToString::to_string).collect();
-        let mut worker = Worker::start(
+        let worker = Worker::start(
             "killed::worker",
             &[
                 &format!("{client:?}"),
@@ -220,8 +234,9 @@ impl Case {
                 key,
             ],
         );
-        worker.is_here();
-        worker.kill();
+        let mut worker = worker.unwrap();
+        soon(worker.is_here()).await.unwrap();
+        worker.kill().await.unwrap();
     }
 
     /// Two coordinators make the call again, at once.
@@ -253,7 +268,7 @@ impl Case {
 #[tokio::test]
 async fn worker() {
     let Some([client, servers, provider, policy, step, key]) = worker::told() else { return };
-    let client = [SINGLE, CLUSTER].into_iter().find(|c| format!("{c:?}") == client).unwrap();
+    let client = *CLIENTS.iter().find(|known| format!("{known:?}") == client).unwrap();
     let servers = servers.split(',').map(|server| server.parse().unwrap()).collect();
     let provider = Ledger(provider.parse().unwrap());
     let policy = Policy::ALL.into_iter().find(|p| format!("{p:?}") == policy).unwrap();
@@ -272,7 +287,7 @@ async fn kill_at_every_step(client: Client, servers: &[SocketAddr], rounds: usiz
                 let (servers, provider) = (servers.to_vec(), Ledger(provider.addr()));
                 let key = format!("{policy:?} {step:?} {round}");
                 let case = Case { client, servers, provider, policy, key };
-                case.kill_at(step);
+                case.kill_at(step).await;
                 again.spawn(soon(case.ask_again(step.leaves())));
             }
         }
@@ -280,33 +295,44 @@ async fn kill_at_every_step(client: Client, servers: &[SocketAddr], rounds: usiz
     }
 }
 
-async fn on_one_server(rounds: usize) {
+async fn on_one_server(client: Client, rounds: usize) {
     let server = servers::redis().setting("appendonly", "yes").setting("appendfsync", "always");
     let server = server.await.unwrap();
-    kill_at_every_step(SINGLE, &[server.addr()], rounds).await;
+    kill_at_every_step(client, &[server.addr()], rounds).await;
 }
 
-async fn on_a_cluster(rounds: usize) {
+async fn on_a_cluster(client: Client, rounds: usize) {
     let cluster = servers::redis_cluster().await.unwrap();
     let nodes: Vec<_> = cluster.nodes().iter().map(servers::Server::addr).collect();
-    kill_at_every_step(CLUSTER, &nodes, rounds).await;
+    kill_at_every_step(client, &nodes, rounds).await;
 }
 
 // C24, C27, C33, C126
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_killed_at_any_step_leaves_what_the_policy_says() {
-    on_one_server(1).await;
+    on_one_server(SINGLE, 1).await;
 }
 
 // C24, C27, C33, C126
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_of_a_cluster_killed_at_any_step_leaves_what_the_policy_says() {
-    on_a_cluster(1).await;
+    on_a_cluster(CLUSTER, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "slow: 210 killed workers"]
+#[ignore = "slow: 420 killed workers"]
 async fn workers_killed_again_and_again_leave_what_the_policy_says() {
-    on_one_server(5).await;
-    on_a_cluster(5).await;
+    for &client in CLIENTS {
+        if client.is_cluster() {
+            on_a_cluster(client, 5).await;
+        } else {
+            on_one_server(client, 5).await;
+        }
+    }
+}
+
+#[cfg(feature = "fred")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_with_the_other_client_killed_at_any_step_leaves_the_same() {
+    on_one_server(FRED, 1).await;
 }

@@ -4,7 +4,6 @@ pub(crate) mod client;
 pub(crate) mod ledger;
 pub(crate) mod rig;
 pub(crate) mod wire;
-pub(crate) mod worker;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
