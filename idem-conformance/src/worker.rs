@@ -27,6 +27,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio, exit};
 use std::thread;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -84,6 +85,29 @@ impl Worker {
             line.clear();
         }
         Err(io::Error::other("the worker ended before it came here"))
+    }
+
+    /// Stops it where it is (SIGSTOP), as a machine that swaps or a debugger would. It does not
+    /// notice.
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn pause(&self) -> io::Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets it go on (SIGCONT).
+    ///
+    /// # Errors
+    /// If it has ended.
+    pub fn resume(&self) -> io::Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = self.process.id().and_then(|id| Pid::from_raw(id.try_into().ok()?));
+        let pid = pid.ok_or_else(|| io::Error::other("the worker has ended"))?;
+        Ok(kill_process(pid, signal)?)
     }
 
     /// Kills it without warning (SIGKILL), and returns when it is dead.

@@ -88,7 +88,11 @@ impl Builder {
     }
 
     /// Connects to the master that these sentinels name, by the client `redis`. `node` says how
-    /// the master is spoken to: its user, its password, its database, TLS.
+    /// the master is spoken to (its user, its password, its database, TLS); its address does not
+    /// count: `redis://user:password@any/`.
+    ///
+    /// They are asked again four times a second, in a task that ends with the store, so that a store does
+    /// not stay with a master that another has replaced.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).
@@ -97,7 +101,7 @@ impl Builder {
         self,
         sentinels: impl IntoIterator<Item = T>,
         master: impl Into<String>,
-        node: Option<redis::sentinel::SentinelNodeConnectionInfo>,
+        node: impl redis::IntoConnectionInfo,
     ) -> Result<RedisStore, StoreError> {
         use crate::client::redis_rs::RedisRs;
         let sentinels = sentinels.into_iter().collect();

@@ -7,7 +7,12 @@ async fn a_worker_is_told_comes_and_is_killed() {
     let mut waiting = Worker::start("worker::waits", &["a word", ""]).unwrap();
     waiting.is_here().await.unwrap();
     waiting.is_here().await.unwrap();
-    assert!(waiting.pid().is_some());
+    waiting.pause().unwrap();
+    let stat = || std::fs::read_to_string(format!("/proc/{}/stat", waiting.pid().unwrap()));
+    while !stat().unwrap().contains(") T ") {
+        tokio::task::yield_now().await;
+    }
+    waiting.resume().unwrap();
     waiting.kill().await.unwrap();
 }
 

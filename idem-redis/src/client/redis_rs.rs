@@ -2,8 +2,10 @@
 
 mod link;
 mod redirect;
+mod sentinels;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,22 +14,21 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::cluster_async::ClusterConnection;
-use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{
     AsyncConnectionConfig, Client as Redis, ErrorKind, IntoConnectionInfo, RedisError, RedisResult,
     Value,
 };
-use tokio::sync::Mutex;
 
 use self::link::Link;
 use self::redirect::Redirect;
+use self::sentinels::Sentinels;
 use super::{Client, Heard, Subscriber};
 use crate::failure::Failure;
 use crate::script::Script;
 
 /// Any number of calls over one multiplexed connection (to each node) that is made when needed.
 pub(crate) struct RedisRs<C> {
-    link: Link<C>,
+    link: Arc<Link<C>>,
     /// Where a subscriber connects: makes a connection's parameters anew each time.
     hears_at: Box<dyn Fn(u32) -> BoxFuture<'static, RedisResult<Redis>> + Send + Sync>,
     kind: &'static str,
@@ -52,26 +53,28 @@ impl RedisRs<MultiplexedConnection> {
         })
     }
 
-    /// Asks the sentinels for the master each time a connection is made.
+    /// Asks the sentinels for the master each time a connection is made, and from time to time.
     pub(crate) fn sentinel<T: IntoConnectionInfo>(
         sentinels: Vec<T>,
         master: String,
-        node: Option<SentinelNodeConnectionInfo>,
+        node: impl IntoConnectionInfo,
         patience: Duration,
     ) -> RedisResult<Self> {
-        let client = SentinelClient::build(sentinels, master, node, SentinelServerType::Master)?;
-        let client = std::sync::Arc::new(Mutex::new(client));
-        let heard = client.clone();
+        let sentinels = Sentinels::new(sentinels, master, node, patience)?;
+        let (dialled, heard) = (sentinels.clone(), sentinels.clone());
+        let link = Link::new(move || {
+            let sentinels = dialled.clone();
+            Box::pin(async move {
+                let master = sentinels.master().await?;
+                master.get_multiplexed_async_connection_with_config(&config(patience)).await
+            })
+        });
+        tokio::spawn(sentinels.follow(Arc::downgrade(&link)));
         Ok(Self {
-            link: Link::new(move || {
-                let client = client.clone();
-                Box::pin(async move {
-                    client.lock().await.get_async_connection_with_config(&config(patience)).await
-                })
-            }),
+            link,
             hears_at: Box::new(move |_| {
-                let client = heard.clone();
-                Box::pin(async move { client.lock().await.async_get_client().await })
+                let sentinels = heard.clone();
+                Box::pin(async move { sentinels.master().await })
             }),
             kind: "sentinel",
         })

@@ -1,60 +1,25 @@
-//! A master that is found through a sentinel.
+//! A master that is found through a sentinel, and another that takes its place.
 
-use std::fs;
-use std::net::{SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use idem_conformance::servers::{self, Server};
-use idem_core::{Store, Verdict};
-use idem_redis::{AtStart, RedisStore};
-use tokio::net::TcpStream;
+use idem_conformance::servers;
+use idem_core::{Coordinator, InFlight, OnStoreFailure, Outcome, RunError, Store, Verdict};
+use idem_redis::RedisStore;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
 
+use crate::support::sentinel::{Replicated, Sentinel, Watched};
 use crate::support::wire::say;
-use crate::support::{acquire_in_the_end, attempt, fresh_key, soon};
+use crate::support::{acquire_in_the_end, attempt, fresh_key, serves, soon};
 
-/// A sentinel's process; it ends with this value.
-struct Sentinel {
-    process: Child,
-    address: SocketAddr,
-    _folder: tempfile::TempDir,
+fn builder() -> idem_redis::Builder {
+    RedisStore::builder().deadline(Duration::from_secs(2))
 }
 
-impl Sentinel {
-    async fn of(master: &Server) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let file = folder.path().join("sentinel.conf");
-        let (port, at) = (address.port(), master.port());
-        let config =
-            format!("bind 127.0.0.1\nport {port}\nsentinel monitor main 127.0.0.1 {at} 1\n");
-        fs::write(&file, config).unwrap();
-        let mut command = Command::new("redis-server");
-        command.arg(&file).arg("--sentinel").current_dir(folder.path());
-        let process = command.stdout(Stdio::null()).spawn().unwrap();
-        let this = Self { process, address, _folder: folder };
-        soon(async {
-            while TcpStream::connect(address).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-            // Until it has heard of the master, it names none.
-            while !say(address, "INFO sentinel").await.text().contains("status=ok") {
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        })
-        .await;
-        this
-    }
-}
-
-impl Drop for Sentinel {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
-async fn serves(store: &RedisStore) {
+async fn does_its_work(store: &RedisStore) {
     let first = attempt(&fresh_key(), 1);
     let lease = acquire_in_the_end(store, &first).await;
     let mut watch = store.watch(first.key()).await.unwrap();
@@ -69,13 +34,197 @@ async fn serves(store: &RedisStore) {
 async fn the_master_that_a_sentinel_names_serves() {
     let master = servers::redis().process().await.unwrap();
     let sentinel = Sentinel::of(&master).await;
-    let builder = || RedisStore::builder().deadline(Duration::from_secs(2)).at_start(AtStart::Skip);
-    let url = format!("redis://{}/", sentinel.address);
-    serves(&builder().connect_sentinel([url], "main", None).await.unwrap()).await;
-    #[cfg(feature = "fred")]
-    {
-        let url = format!("redis-sentinel://{}/?sentinelServiceName=main", sentinel.address);
-        let config = idem_redis::fred::types::config::Config::from_url(&url).unwrap();
-        serves(&builder().connect_fred(config).await.unwrap()).await;
+    for &client in Watched::ALL {
+        does_its_work(&sentinel.connect(client, builder()).await.unwrap()).await;
+    }
+}
+
+/// How another node comes to be the master.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// The master is killed.
+    Crash,
+    /// It is planned, and nothing is broken.
+    Command,
+    /// The master hangs, and comes back when another has taken its place.
+    Pause,
+}
+
+/// A provider that counts by the key that it is handed.
+#[derive(Clone, Default)]
+struct Provider(Arc<Mutex<BTreeMap<String, usize>>>);
+
+impl Provider {
+    async fn charge(self, downstream: String) -> Result<String, String> {
+        // Before it is done, its master may be another.
+        sleep(Duration::from_millis(5)).await;
+        let mut charges = self.0.lock().unwrap();
+        *charges.entry(downstream.clone()).or_default() += 1;
+        Ok(format!("ch_{downstream}"))
+    }
+
+    fn charges(&self) -> (usize, usize) {
+        let charges = self.0.lock().unwrap();
+        (charges.len(), charges.values().sum())
+    }
+}
+
+type Answer = Result<Outcome<String>, RunError<String>>;
+
+/// A process that has a connection of its own.
+async fn process(replicated: &Replicated, client: Watched) -> Coordinator {
+    let store = RedisStore::builder().deadline(Duration::from_millis(400));
+    let store = replicated.sentinel.connect(client, store).await.unwrap();
+    serves(&store).await;
+    Coordinator::builder(store)
+        // A completion that is lost alone leaves its key to whoever comes after the lease.
+        .lease(Duration::from_secs(3))
+        .in_flight(InFlight::Wait { at_most: Duration::from_secs(20) })
+        .on_store_failure(OnStoreFailure::Refuse)
+        .build()
+        .unwrap()
+}
+
+async fn charge(idem: Coordinator, provider: Provider, key: String) -> Answer {
+    let call = idem.operation("payment.charge").key(&key).without_fingerprint();
+    call.run(|attempt| provider.charge(attempt.downstream_key())).await
+}
+
+/// What became of the calls of one failover.
+#[derive(Debug, Default)]
+struct Told {
+    /// Keys whose result was said to be recorded.
+    recorded: Vec<String>,
+    refused: usize,
+}
+
+/// Charges under key after key until it is told to stop.
+async fn charges(
+    idem: Coordinator,
+    provider: Provider,
+    caller: usize,
+    on: Arc<AtomicBool>,
+) -> Told {
+    let mut told = Told::default();
+    for number in 0.. {
+        if !on.load(Ordering::SeqCst) {
+            break;
+        }
+        let key = format!("{caller}.{number}");
+        match soon(charge(idem.clone(), provider.clone(), key.clone())).await {
+            Ok(outcome) if outcome.recorded => told.recorded.push(key),
+            Ok(_) => {}
+            Err(RunError::Call(_)) => {
+                told.refused += 1;
+                sleep(Duration::from_millis(10)).await;
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    told
+}
+
+/// A failover among callers, and what is left of what they were told. Whatever is lost is lost with
+/// its key: a retry is a new call, under the downstream key of the first, and not an error.
+async fn fails_over(client: Watched, how: How) {
+    let mut replicated = Replicated::start().await;
+    let idem = process(&replicated, client).await;
+    let provider = Provider::default();
+
+    // An action that is under way, and those who wait for it in another process.
+    let (go_on, goes_on) = tokio::sync::oneshot::channel::<()>();
+    let owner = idem.operation("payment.charge").key("long").without_fingerprint();
+    let charging = provider.clone();
+    let owner = tokio::spawn(owner.run(async move |attempt| {
+        goes_on.await.unwrap();
+        charging.charge(attempt.downstream_key()).await
+    }));
+    let other = process(&replicated, client).await;
+    let mut waiters = JoinSet::new();
+    for _ in 0..10 {
+        waiters.spawn(charge(other.clone(), provider.clone(), "long".to_owned()));
+    }
+
+    let on = Arc::new(AtomicBool::new(true));
+    let mut callers = JoinSet::new();
+    for caller in 0..8 {
+        callers.spawn(charges(idem.clone(), provider.clone(), caller, on.clone()));
+    }
+    sleep(Duration::from_millis(300)).await;
+
+    let began = Instant::now();
+    let sentinel = replicated.sentinel.address;
+    let master = replicated.master().await;
+    let port = master.port();
+    match how {
+        How::Crash => master.kill().await.unwrap(),
+        How::Pause => master.pause().await.unwrap(),
+        How::Command => {
+            let said = say(sentinel, "SENTINEL FAILOVER main").await;
+            assert_eq!(said.text(), "OK");
+        }
+    }
+    replicated.sentinel.has_left(port).await;
+    if how == How::Pause {
+        replicated.resume(port).await;
+    }
+    let store = replicated.sentinel.connect(client, builder()).await.unwrap();
+    serves(&store).await;
+    let recovered = began.elapsed();
+    sleep(Duration::from_millis(300)).await;
+    on.store(false, Ordering::SeqCst);
+    let mut told = Told::default();
+    while let Some(one) = callers.join_next().await {
+        let one = one.unwrap();
+        told.recorded.extend(one.recorded);
+        told.refused += one.refused;
+    }
+
+    // Whoever waited is told something, and those who are told an answer are told one.
+    go_on.send(()).unwrap();
+    let mut answers: Vec<String> =
+        soon(owner).await.unwrap().into_iter().map(|outcome| outcome.value).collect();
+    for answer in soon(waiters.join_all()).await {
+        answers.extend(answer.into_iter().map(|outcome| outcome.value));
+    }
+    answers.dedup();
+    assert!(answers.len() <= 1, "{client:?} {how:?}: {answers:?}");
+
+    // Each key once more, by a process that knows of nothing.
+    let later = process(&replicated, client).await;
+    let mut retries = JoinSet::new();
+    for key in &told.recorded {
+        retries.spawn(soon(charge(later.clone(), provider.clone(), key.clone())));
+    }
+    let answers = retries.join_all().await.into_iter();
+    let lost = answers.filter(|answer| !answer.as_ref().unwrap().replayed).count();
+    let (keys, charges) = provider.charges();
+    println!(
+        "{client:?}, {how:?}: served after {recovered:?}; of {} recorded answers {lost} lost; \
+         {} calls refused; {charges} charges under {keys} keys",
+        told.recorded.len(),
+        told.refused,
+    );
+    assert!(told.recorded.len() > 10, "{client:?} {how:?}: hardly anything was asked: {told:?}");
+}
+
+// C14
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crashed_master_is_replaced_and_every_caller_is_told_something() {
+    fails_over(Watched::RedisRs, How::Crash).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_planned_failover_ends_and_every_caller_is_told_something() {
+    fails_over(Watched::RedisRs, How::Command).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow: a minute of failovers"]
+async fn every_failover_ends_with_every_client_and_every_caller_is_told_something() {
+    for &client in Watched::ALL {
+        for how in [How::Crash, How::Command, How::Pause] {
+            fails_over(client, how).await;
+        }
     }
 }

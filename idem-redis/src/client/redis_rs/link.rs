@@ -1,7 +1,7 @@
 //! One connection for all calls, made when there is none.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -37,14 +37,14 @@ struct Live<C> {
 impl<C: Clone> Link<C> {
     pub(super) fn new(
         dial: impl Fn() -> BoxFuture<'static, RedisResult<C>> + Send + Sync + 'static,
-    ) -> Self {
-        Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             dial: Box::new(dial),
             live: Mutex::new(None),
             dialling: tokio::sync::Mutex::new(()),
             made: AtomicU64::new(0),
             tries: AtomicU32::new(0),
-        }
+        })
     }
 
     /// The connection, and what to call it when it has failed.

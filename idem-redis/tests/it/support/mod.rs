@@ -3,6 +3,7 @@
 pub(crate) mod client;
 pub(crate) mod ledger;
 pub(crate) mod rig;
+pub(crate) mod sentinel;
 pub(crate) mod wire;
 
 use std::sync::atomic::{AtomicU64, Ordering};
