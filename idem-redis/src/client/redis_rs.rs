@@ -22,7 +22,7 @@ use redis::{
 use self::link::Link;
 use self::redirect::Redirect;
 use self::sentinels::Sentinels;
-use super::{Client, Heard, Subscriber};
+use super::{Client, Confirm, Heard, Subscriber};
 use crate::failure::Failure;
 use crate::script::Script;
 
@@ -128,12 +128,33 @@ impl<C: Redirect> RedisRs<C> {
             Err(error) => connection.redirected(error, command).await,
             sent => sent,
         };
-        if let Err(error) = &answer
-            && is_over(error)
-        {
+        answer.map_err(|error| self.failed(id, error))
+    }
+
+    /// Both in one go, so on one connection: `WAIT` is about what its own has written.
+    async fn send_and_wait(&self, command: redis::Cmd, confirm: Confirm) -> Result<Value, Failure> {
+        let (id, mut connection) = self.link.get().await.map_err(dialling)?;
+        let mut both = redis::pipe();
+        both.add_command(command).cmd("WAIT").arg(confirm.replicas).arg(confirm.millis());
+        let answers = connection.req_packed_commands(&both, 0, 2).await;
+        let mut answers = answers.map_err(|error| self.failed(id, error))?.into_iter();
+        let mut next = || {
+            let answer = answers.next().unwrap_or(Value::Nil).extract_error();
+            answer.map_err(|error| self.failed(id, error))
+        };
+        let (answer, replicas) = (next()?, next()?);
+        let Value::Int(replicas) = replicas else {
+            return Err(Failure::unanswered("the server has not said who confirmed"));
+        };
+        confirm.by(replicas).map(|()| answer)
+    }
+
+    /// What the error means; a connection that is of no use any more is left.
+    fn failed(&self, id: u64, error: RedisError) -> Failure {
+        if is_over(&error) {
             self.link.replace(id);
         }
-        answer.map_err(failure)
+        failure(error)
     }
 }
 
@@ -172,6 +193,7 @@ impl<C: Redirect> Client for RedisRs<C> {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
+        confirm: Option<Confirm>,
     ) -> Result<Vec<Bytes>, Failure> {
         let mut eval = if by_name {
             redis::cmd("EVALSHA").arg(&script.sha).to_owned()
@@ -182,7 +204,11 @@ impl<C: Redirect> Client for RedisRs<C> {
         for arg in args {
             eval.arg(&arg[..]);
         }
-        let Value::Array(values) = self.send(&eval).await? else {
+        let answer = match confirm {
+            None => self.send(&eval).await?,
+            Some(confirm) => self.send_and_wait(eval, confirm).await?,
+        };
+        let Value::Array(values) = answer else {
             return Err(Failure::unanswered("the script's answer is no array"));
         };
         let strings = values.into_iter().map(|value| match value {

@@ -12,6 +12,7 @@ use crate::support::wire::say;
 use crate::support::{
     acquire, acquire_in_the_end, answered, applied, attempt, fresh_key, serves, soon,
 };
+use crate::troubles::coordinator_copes_with;
 
 fn addresses(cluster: &RedisCluster) -> Vec<SocketAddr> {
     cluster.nodes().iter().map(Server::addr).collect()
@@ -118,6 +119,8 @@ async fn a_cluster_that_does_not_serve_has_not_applied_anything() {
         };
         soon(down).await;
         assert_eq!(applied(soon(store.reserve(&first)).await), Applied::No, "{client:?}");
+        let keys = async || of_the_first_node(&store, &nodes).await.0.key().clone();
+        coordinator_copes_with(&store, keys).await;
         say(nodes[0], &format!("CLUSTER ADDSLOTS {gone}")).await;
         let _ = acquire_in_the_end(&store, &first).await;
     }

@@ -16,7 +16,7 @@ use crate::support::wire::say;
 const INSIDE: &[&str] = &["time", "get", "set", "setrange", "publish", "info", "config|resetstat"];
 
 /// How often clients sent each command since the last time.
-async fn sent(server: SocketAddr) -> BTreeMap<String, u64> {
+pub(crate) async fn sent(server: SocketAddr) -> BTreeMap<String, u64> {
     let stats = say(server, "INFO commandstats").await.text();
     say(server, "CONFIG RESETSTAT").await;
     let lines = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_"));

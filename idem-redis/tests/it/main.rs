@@ -8,6 +8,7 @@
 
 mod clock_jumps;
 mod cluster;
+mod confirmed;
 mod conformance;
 mod counted;
 mod dead_owner;

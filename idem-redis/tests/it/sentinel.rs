@@ -72,8 +72,9 @@ impl Provider {
 type Answer = Result<Outcome<String>, RunError<String>>;
 
 /// A process that has a connection of its own.
-async fn process(replicated: &Replicated, client: Watched) -> Coordinator {
+async fn process(replicated: &Replicated, client: Watched, confirm: u32) -> Coordinator {
     let store = RedisStore::builder().deadline(Duration::from_millis(400));
+    let store = store.confirm_replicas(confirm);
     let store = replicated.sentinel.connect(client, store).await.unwrap();
     serves(&store).await;
     Coordinator::builder(store)
@@ -126,9 +127,9 @@ async fn charges(
 
 /// A failover among callers, and what is left of what they were told. Whatever is lost is lost with
 /// its key: a retry is a new call, under the downstream key of the first, and not an error.
-async fn fails_over(client: Watched, how: How) {
+async fn fails_over(client: Watched, how: How, confirm: u32) {
     let mut replicated = Replicated::start().await;
-    let idem = process(&replicated, client).await;
+    let idem = process(&replicated, client, confirm).await;
     let provider = Provider::default();
 
     // An action that is under way, and those who wait for it in another process.
@@ -139,7 +140,7 @@ async fn fails_over(client: Watched, how: How) {
         goes_on.await.unwrap();
         charging.charge(attempt.downstream_key()).await
     }));
-    let other = process(&replicated, client).await;
+    let other = process(&replicated, client, confirm).await;
     let mut waiters = JoinSet::new();
     for _ in 0..10 {
         waiters.spawn(charge(other.clone(), provider.clone(), "long".to_owned()));
@@ -191,7 +192,7 @@ async fn fails_over(client: Watched, how: How) {
     assert!(answers.len() <= 1, "{client:?} {how:?}: {answers:?}");
 
     // Each key once more, by a process that knows of nothing.
-    let later = process(&replicated, client).await;
+    let later = process(&replicated, client, 0).await;
     let mut retries = JoinSet::new();
     for key in &told.recorded {
         retries.spawn(soon(charge(later.clone(), provider.clone(), key.clone())));
@@ -200,23 +201,25 @@ async fn fails_over(client: Watched, how: How) {
     let lost = answers.filter(|answer| !answer.as_ref().unwrap().replayed).count();
     let (keys, charges) = provider.charges();
     println!(
-        "{client:?}, {how:?}: served after {recovered:?}; of {} recorded answers {lost} lost; \
+        "{client:?}, {how:?}, {confirm} confirm: served after {recovered:?}; of {} recorded answers {lost} lost; \
          {} calls refused; {charges} charges under {keys} keys",
         told.recorded.len(),
         told.refused,
     );
     assert!(told.recorded.len() > 10, "{client:?} {how:?}: hardly anything was asked: {told:?}");
+    // Of two replicas, one of which is the next master.
+    assert!(confirm < 2 || lost == 0, "{client:?} {how:?}: {lost} lost that both had confirmed");
 }
 
 // C14
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crashed_master_is_replaced_and_every_caller_is_told_something() {
-    fails_over(Watched::RedisRs, How::Crash).await;
+    fails_over(Watched::RedisRs, How::Crash, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_planned_failover_ends_and_every_caller_is_told_something() {
-    fails_over(Watched::RedisRs, How::Command).await;
+    fails_over(Watched::RedisRs, How::Command, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,7 +227,8 @@ async fn a_planned_failover_ends_and_every_caller_is_told_something() {
 async fn every_failover_ends_with_every_client_and_every_caller_is_told_something() {
     for &client in Watched::ALL {
         for how in [How::Crash, How::Command, How::Pause] {
-            fails_over(client, how).await;
+            fails_over(client, how, 0).await;
+            fails_over(client, how, 2).await;
         }
     }
 }

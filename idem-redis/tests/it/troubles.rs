@@ -36,6 +36,11 @@ async fn each(setup: impl Fn() -> Setup, test: impl AsyncFn(Client, Server)) {
 
 /// While the store fails, a coordinator refuses without running, or runs unprotected, once.
 async fn coordinator_copes(store: &RedisStore) {
+    coordinator_copes_with(store, async || fresh_key()).await;
+}
+
+/// The same under certain keys.
+pub(crate) async fn coordinator_copes_with(store: &RedisStore, keys: impl AsyncFn() -> Key) {
     let budget = StoreBudget::default().per_try(DEADLINE).tries(2).total(2 * DEADLINE);
     for policy in [OnStoreFailure::Refuse, OnStoreFailure::RunUnprotected] {
         let idem = Coordinator::builder(store.clone())
@@ -45,7 +50,7 @@ async fn coordinator_copes(store: &RedisStore) {
             .unwrap();
         let runs = Arc::new(AtomicU32::new(0));
         let counted = runs.clone();
-        let key = fresh_key();
+        let key = keys().await;
         let call = idem.operation("payment.charge").key(key.text()).without_fingerprint();
         let outcome = soon(call.run(move |_| async move {
             counted.fetch_add(1, Ordering::SeqCst);
@@ -145,7 +150,7 @@ async fn a_server_that_sleeps_is_given_up_at_the_deadline() {
     each(debug, async |client, server| {
         let store = store(client, &server).await;
         let address = server.addr();
-        let sleeping = tokio::spawn(async move { say(address, "DEBUG SLEEP 2").await });
+        let sleeping = tokio::spawn(async move { say(address, "DEBUG SLEEP 4").await });
         // Until it sleeps, calls are answered.
         let error = soon(async {
             loop {
@@ -155,6 +160,7 @@ async fn a_server_that_sleeps_is_given_up_at_the_deadline() {
             }
         });
         assert_eq!(applied(Err::<(), _>(error.await)), Applied::Unknown);
+        coordinator_copes(&store).await;
         assert_eq!(sleeping.await.unwrap().text(), "OK");
         serves(&store).await;
     })
@@ -178,6 +184,132 @@ async fn a_black_hole_swallows_one_call_and_not_the_next() {
             let _ = acquire_in_the_end(&store, &first).await;
         }
     }
+}
+
+/// Whatever becomes of the answers to a call's commands, by the way there or back: the call is
+/// repeated within its budget, charges once, and is recorded.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_survives_each_of_its_answers() {
+    for &client in Client::SINGLE {
+        let server = servers::redis().await.unwrap();
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let builder = RedisStore::builder().deadline(DEADLINE);
+        let store = client.connect(builder, &[proxy.addr()]).await.unwrap();
+        serves(&store).await;
+        let idem = Coordinator::builder(store)
+            .store_budget(StoreBudget::default().breaker(100, DEADLINE))
+            .on_store_failure(OnStoreFailure::Refuse)
+            .build()
+            .unwrap();
+        let charge = async |key: &Key| {
+            let charges = Arc::new(AtomicU32::new(0));
+            let counted = charges.clone();
+            let call = idem.operation("payment.charge").key(key.text()).without_fingerprint();
+            let told = soon(call.run(move |_| async move {
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, String>(format!("ch_{number}"))
+            }));
+            (told.await, charges.load(Ordering::SeqCst))
+        };
+        // The scripts are known.
+        charge(&fresh_key()).await.0.unwrap();
+        proxy.only_with("EVALSHA");
+        for fault in [
+            Fault::ResetBefore,
+            Fault::ResetAfter,
+            Fault::HangBefore,
+            Fault::HangAfter,
+            Fault::Truncate(3),
+        ] {
+            for passing in 0..2 {
+                (0..passing).for_each(|_| proxy.next(Fault::Pass));
+                proxy.next(fault);
+                let key = fresh_key();
+                let (told, charges) = charge(&key).await;
+                let told = told.unwrap();
+                let context = format!("{client:?} {fault:?} after {passing}");
+                assert_eq!((told.value.as_str(), told.replayed), ("ch_0", false), "{context}");
+                assert_eq!((told.recorded, charges), (true, 1), "{context}");
+                let (again, charges) = charge(&key).await;
+                assert!(again.unwrap().replayed && charges == 0, "{context}");
+            }
+        }
+    }
+}
+
+/// Refuses calls while `refusing` holds, with errors of this code.
+async fn refuses(
+    setup: impl Fn() -> Setup,
+    code: &str,
+    refuse: impl AsyncFn(&Server),
+    serve: impl AsyncFn(&Server),
+) {
+    each(setup, async |client, server| {
+        let store = store(client, &server).await;
+        let first = attempt(&fresh_key(), 1);
+        let lease = acquire(&store, &first).await;
+        refuse(&server).await;
+        for refused in [
+            soon(store.reserve(&attempt(&fresh_key(), 1))).await.map(drop),
+            soon(store.complete(&lease, &"".into(), first.retention_for())).await,
+        ] {
+            let error = refused.unwrap_err();
+            let StoreError::Unavailable { applied: Applied::No, source } = &error else {
+                panic!("{client:?}: {error:?}")
+            };
+            assert!(source.to_string().starts_with(code), "{client:?}: {source}");
+        }
+        coordinator_copes(&store).await;
+        serve(&server).await;
+        soon(async {
+            let done = async || store.complete(&lease, &"".into(), first.retention_for()).await;
+            while done().await.is_err() {}
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_master_with_too_few_replicas_has_not_applied_anything() {
+    let refuse = async |server: &Server| set(server, "min-replicas-to-write 1").await;
+    let serve = async |server: &Server| set(server, "min-replicas-to-write 0").await;
+    refuses(servers::redis, "NOREPLICAS", refuse, serve).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_write_its_snapshot_has_not_applied_anything() {
+    let setup = || {
+        let setup = servers::redis().process().setting("enable-protected-configs", "yes");
+        setup.setting("save", "3600 1000000")
+    };
+    let refuse = async |server: &Server| {
+        // A file cannot take the place of a folder.
+        let folder = format!("/proc/{}/cwd/folder/not-empty", server.pid().unwrap());
+        std::fs::create_dir_all(folder).unwrap();
+        set(server, "dbfilename folder").await;
+        say(server.addr(), "BGSAVE").await;
+        let told = async || say(server.addr(), "INFO persistence").await.text();
+        soon(async { while !told().await.contains("rdb_last_bgsave_status:err") {} }).await;
+    };
+    let serve = async |server: &Server| set(server, "stop-writes-on-bgsave-error no").await;
+    refuses(setup, "MISCONF", refuse, serve).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_busy_with_a_script_has_not_applied_anything() {
+    let setup = || servers::redis().setting("busy-reply-threshold", "20");
+    let refuse = async |server: &Server| {
+        let address = server.addr();
+        let forever: &[&[u8]] = &[b"EVAL", b"while true do end", b"0"];
+        tokio::spawn(async move { ask(address, forever).await });
+        let busy = async || matches!(say(address, "PING").await, Reply::Error(_));
+        soon(async { while !busy().await {} }).await;
+    };
+    let serve = async |server: &Server| {
+        assert_eq!(say(server.addr(), "SCRIPT KILL").await.text(), "OK");
+    };
+    refuses(setup, "BUSY", refuse, serve).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
