@@ -15,6 +15,8 @@ mod dead_owner;
 mod killed;
 mod laws;
 mod lost_replies;
+mod operators;
+mod paused;
 mod sentinel;
 mod start;
 mod support;
