@@ -119,7 +119,7 @@ impl RedisStore {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
-    ) -> Result<Vec<Bytes>, Failure> {
+    ) -> Result<Bytes, Failure> {
         match self.client.eval(true, script, key, args).await {
             Err(failure) if failure.is_no_script() => {
                 self.client.eval(false, script, key, args).await

@@ -136,12 +136,12 @@ impl Client for FredClient {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
-    ) -> Result<Vec<Bytes>, Failure> {
+    ) -> Result<Bytes, Failure> {
         let args: Vec<Value> = args.iter().cloned().map(Value::Bytes).collect();
         let mut pause = FIRST_PAUSE;
         loop {
             connected(&self.client).await?;
-            let answer: Result<Vec<Bytes>, _> = if by_name {
+            let answer: Result<Value, _> = if by_name {
                 self.client.evalsha(script.sha.as_str(), key, args.clone()).await
             } else {
                 self.client.eval(script.code, key, args.clone()).await
@@ -152,7 +152,11 @@ impl Client for FredClient {
                     sleep(pause).await;
                     pause *= 2;
                 }
-                answer => return answer.map_err(failure),
+                Ok(Value::Bytes(answer)) => return Ok(answer),
+                // fred tells them apart by whether they are UTF-8.
+                Ok(Value::String(answer)) => return Ok(answer.into_inner()),
+                Ok(_) => return Err(Failure::unanswered("the script's answer is no string")),
+                Err(error) => return Err(failure(error)),
             }
         }
     }

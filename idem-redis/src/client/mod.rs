@@ -18,14 +18,15 @@ use crate::script::Script;
 /// No call bounds its own time: the store does, and drops the future.
 #[async_trait]
 pub(crate) trait Client: Debug + Send + Sync {
-    /// Runs a script by its name, or by its text, on one key, which decides the node.
+    /// Runs a script by its name, or by its text, on one key, which decides the node. The answer is
+    /// one string.
     async fn eval(
         &self,
         by_name: bool,
         script: &'static Script,
         key: &str,
         args: &[Bytes],
-    ) -> Result<Vec<Bytes>, Failure>;
+    ) -> Result<Bytes, Failure>;
 
     /// A command without a key, about the server; to any node.
     async fn ask(&self, command: &'static str, args: &[&str]) -> Result<Vec<String>, Failure>;

@@ -172,24 +172,19 @@ impl<C: Redirect> Client for RedisRs<C> {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
-    ) -> Result<Vec<Bytes>, Failure> {
-        let mut eval = if by_name {
-            redis::cmd("EVALSHA").arg(&script.sha).to_owned()
-        } else {
-            redis::cmd("EVAL").arg(script.code).to_owned()
-        };
-        eval.arg(1).arg(key);
+    ) -> Result<Bytes, Failure> {
+        let (name, script) =
+            if by_name { ("EVALSHA", &*script.sha) } else { ("EVAL", script.code) };
+        let size = script.len() + key.len() + args.iter().map(Bytes::len).sum::<usize>();
+        let mut eval = redis::Cmd::with_capacity(args.len() + 4, size + 16);
+        eval.arg(name).arg(script).arg(1).arg(key);
         for arg in args {
             eval.arg(&arg[..]);
         }
-        let Value::Array(values) = self.send(&eval).await? else {
-            return Err(Failure::unanswered("the script's answer is no array"));
-        };
-        let strings = values.into_iter().map(|value| match value {
-            Value::BulkString(bytes) => Ok(bytes.into()),
-            _ => Err(Failure::unanswered("the script's answer is no array of strings")),
-        });
-        strings.collect()
+        match self.send(&eval).await? {
+            Value::BulkString(answer) => Ok(answer.into()),
+            _ => Err(Failure::unanswered("the script's answer is no string")),
+        }
     }
 
     async fn ask(&self, command: &'static str, args: &[&str]) -> Result<Vec<String>, Failure> {
