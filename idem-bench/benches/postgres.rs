@@ -1,15 +1,14 @@
 //! The verbs of the Postgres store beside the bare statements, on the same server.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use idem_bench::{Better, BoxError, Comparison, Options};
+use idem_bench::{Better, BoxError, Comparison, Options, time};
 use idem_conformance::servers;
 use idem_core::{Attempt, Fingerprint, Key, Lease, Scope, State, Store};
 use idem_postgres::{PostgresStore, TransactionRequest};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
 
 const DAY: Duration = Duration::from_hours(24);
 /// The size of an answer.
@@ -52,36 +51,6 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Microseconds for each call, with so many callers at once.
-    fn time<T, F>(
-        &self,
-        inputs: Vec<Vec<T>>,
-        call: impl Fn(T) -> F + Clone + Send + 'static,
-    ) -> Result<f64, BoxError>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<(), BoxError>> + Send,
-    {
-        let calls = inputs.iter().map(Vec::len).sum::<usize>();
-        self.runtime.block_on(async {
-            let began = Instant::now();
-            let mut callers = JoinSet::new();
-            for inputs in inputs {
-                let call = call.clone();
-                callers.spawn(async move {
-                    for input in inputs {
-                        call(input).await?;
-                    }
-                    Ok::<_, BoxError>(())
-                });
-            }
-            while let Some(done) = callers.join_next().await {
-                done??;
-            }
-            Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(u32::try_from(calls)?))
-        })
-    }
-
     fn attempts(&self) -> Result<Vec<Vec<Attempt>>, BoxError> {
         // Keys that no turn before had.
         let key = |_| {
@@ -112,7 +81,7 @@ impl Bench<'_> {
             .collect();
         let run = |sql: &'static str, answers: bool| {
             let pool = self.pool.clone();
-            self.time(keys.clone(), move |key: Vec<u8>| {
+            time(self.runtime, keys.clone(), move |key: Vec<u8>| {
                 let pool = pool.clone();
                 async move {
                     let query = sqlx::query(sql).bind(key);
@@ -136,7 +105,7 @@ impl Bench<'_> {
         let leases: Vec<Vec<Lease>> =
             attempts.iter().map(|all| all.iter().map(lease).collect()).collect();
         let store = self.store.clone();
-        let reserve = self.time(attempts, move |attempt: Attempt| {
+        let reserve = time(self.runtime, attempts, move |attempt: Attempt| {
             let store = store.clone();
             async move {
                 let record = store.reserve(&attempt).await?;
@@ -144,12 +113,12 @@ impl Bench<'_> {
             }
         })?;
         let store = self.store.clone();
-        let complete = self.time(leases, move |lease: Lease| {
+        let complete = time(self.runtime, leases, move |lease: Lease| {
             let store = store.clone();
             async move { Ok(store.complete(&lease, &ANSWER.to_vec().into(), DAY).await?) }
         })?;
         let store = self.store.clone();
-        let replay = self.time(retries, move |retry: Attempt| {
+        let replay = time(self.runtime, retries, move |retry: Attempt| {
             let store = store.clone();
             async move {
                 match store.reserve(&retry).await?.state {
@@ -167,7 +136,7 @@ impl Bench<'_> {
         Comparison::new(title, "us", Better::Higher, ["fresh"])
             .way("BEGIN, INSERT, COMMIT", || {
                 let pool = self.pool.clone();
-                let cost = self.time(self.attempts()?, move |_| {
+                let cost = time(self.runtime, self.attempts()?, move |_| {
                     let pool = pool.clone();
                     async move {
                         let mut tx = pool.begin().await?;
@@ -179,7 +148,7 @@ impl Bench<'_> {
             })
             .way_with_targets("PostgresStore::transaction", targets, || {
                 let (store, pool) = (self.store.clone(), self.pool.clone());
-                let cost = self.time(self.attempts()?, move |attempt: Attempt| {
+                let cost = time(self.runtime, self.attempts()?, move |attempt: Attempt| {
                     let (store, pool) = (store.clone(), pool.clone());
                     async move {
                         let (key, fingerprint) = (attempt.key().clone(), attempt.fingerprint());

@@ -1,18 +1,13 @@
-//! How soon those who wait for a key have its answer.
+//! How soon those who wait for a key have its answer, on the memory store.
 
-use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use idem_bench::wake::{SETTLE, coordinated, delays, in_rounds};
 use idem_bench::{Better, BoxError, Charge, Comparison, Options, key_text};
-use idem_core::{Coordinator, Fingerprint, Operation};
 use idem_memory::MemoryStore;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
-
-const FINGERPRINT: Fingerprint = Fingerprint::from_bytes([7; 32]);
-/// Long enough for every waiter to be waiting.
-const SETTLE: Duration = Duration::from_millis(50);
 
 fn main() -> Result<(), BoxError> {
     let options = Options::from_args();
@@ -27,26 +22,14 @@ fn main() -> Result<(), BoxError> {
         )
         .way("tokio watch, same value", || in_rounds(&options, || runtime.block_on(bare(waiters))))
         .way("another coordinator", || {
-            in_rounds(&options, || runtime.block_on(coordinated(waiters)))
+            in_rounds(&options, || {
+                let store = Arc::new(MemoryStore::new());
+                runtime.block_on(coordinated(store.clone(), store, &key_text(1), waiters))
+            })
         })
         .run(&options)?;
     }
     Ok(())
-}
-
-/// The median of some rounds: one wake-up is over too soon to be measured alone.
-fn in_rounds(
-    options: &Options,
-    round: impl Fn() -> Result<[f64; 2], BoxError>,
-) -> Result<[f64; 2], BoxError> {
-    let rounds = (0..options.count(11, 3)).map(|_| round()).collect::<Result<Vec<_>, _>>()?;
-    Ok([0, 1].map(|at| median(rounds.iter().filter_map(|round| round.get(at).copied()))))
-}
-
-fn median(samples: impl Iterator<Item = f64>) -> f64 {
-    let mut samples: Vec<_> = samples.collect();
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// As little as a wake-up can be: a channel that all waiters watch.
@@ -65,50 +48,4 @@ async fn bare(waiters: usize) -> Result<[f64; 2], BoxError> {
     let started = Instant::now();
     send.send(Some(Arc::new(Charge::sample())))?;
     delays(started, waiting).await
-}
-
-/// The action runs in one process, and others wait for it in another: two coordinators over one
-/// store.
-async fn coordinated(waiters: usize) -> Result<[f64; 2], BoxError> {
-    let store = Arc::new(MemoryStore::new());
-    let operation = |store| -> Result<Operation, BoxError> {
-        Ok(Coordinator::builder(store).build()?.operation("payment.charge"))
-    };
-    let (here, there) = (operation(Arc::clone(&store))?, operation(store)?);
-    let (finish, finished) = oneshot::channel::<()>();
-    let key = key_text(1);
-    let call = there.key(&key).fingerprint(FINGERPRINT);
-    let action = tokio::spawn(call.run(|_| async {
-        finished.await?;
-        Ok::<_, oneshot::error::RecvError>(Charge::sample())
-    }));
-    tokio::time::sleep(SETTLE).await;
-    let mut waiting = JoinSet::new();
-    for _ in 0..waiters {
-        let call = here.key(&key).fingerprint(FINGERPRINT);
-        waiting.spawn(async move {
-            // Its action must not run.
-            let outcome = call.run(|_| async { Err::<Charge, _>(fmt::Error) }).await?;
-            if outcome.replayed { Ok(Instant::now()) } else { Err("not replayed".into()) }
-        });
-    }
-    tokio::time::sleep(SETTLE).await;
-    let started = Instant::now();
-    finish.send(()).map_err(|()| "the action is gone")?;
-    let delays = delays(started, waiting).await;
-    action.await??;
-    delays
-}
-
-/// How long after `started` the median and the last waiter were awake, in microseconds.
-async fn delays(
-    started: Instant,
-    mut waiting: JoinSet<Result<Instant, BoxError>>,
-) -> Result<[f64; 2], BoxError> {
-    let mut delays = Vec::new();
-    while let Some(woken) = waiting.join_next().await {
-        delays.push((woken?? - started).as_secs_f64() * 1e6);
-    }
-    let last = delays.iter().copied().fold(0.0, f64::max);
-    Ok([median(delays.into_iter()), last])
 }

@@ -1,63 +1,50 @@
-//! What a script answers with: a word, and what the word needs.
+//! What a script answers with: a record, or a word and what it needs.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use idem_core::model::{Row, Timestamp};
-use idem_core::{Attempt, Record, Refusal, StoreError};
+use idem_core::{Applied, Attempt, Record, Refusal, StoreError};
 
-/// The strings of a script's answer.
+/// A script's answer. A record begins with the version of its format, which is no letter.
 #[derive(Debug)]
-pub(crate) struct Answer(pub(crate) Vec<Bytes>);
+pub(crate) struct Answer(pub(crate) Bytes);
 
 impl Answer {
-    /// The answer of `reserve`: the row that is there afterwards, and the time.
+    /// The answer of `reserve`: the record that is there afterwards.
     pub(crate) fn record(&self, attempt: &Attempt) -> Result<Record, StoreError> {
-        match self.words() {
-            (b"row", [row, now]) => {
-                let now = Timestamp(number(now)?);
-                let record = Row::decode(row)?.record(attempt.fingerprint(), now);
-                record.ok_or_else(|| StoreError::corrupt("reserve answered with a released row"))
-            }
-            _ => Err(self.error()),
+        if self.0.first().is_none_or(u8::is_ascii_graphic) {
+            return Err(self.error());
         }
+        // The end of its lease is what is left of it.
+        let record = Row::decode(&self.0)?.record(attempt.fingerprint(), Timestamp(0));
+        record.ok_or_else(|| StoreError::corrupt("reserve answered with a released row"))
     }
 
     /// The answer of `renew`: what is left of the lease.
     pub(crate) fn left(&self) -> Result<Duration, StoreError> {
-        match self.words() {
-            (b"left", [micros]) => number(micros).map(Duration::from_micros),
-            _ => Err(self.error()),
-        }
+        let micros = self.0.strip_prefix(b"left ").ok_or_else(|| self.error())?;
+        let micros = std::str::from_utf8(micros).map_err(StoreError::corrupt)?;
+        micros.parse().map(Duration::from_micros).map_err(StoreError::corrupt)
     }
 
     /// The answer of a verb that has nothing to say.
     pub(crate) fn done(&self) -> Result<(), StoreError> {
-        match self.words() {
-            (b"ok", []) => Ok(()),
-            _ => Err(self.error()),
-        }
-    }
-
-    fn words(&self) -> (&[u8], &[Bytes]) {
-        self.0.split_first().map_or((&[], &[]), |(word, rest)| (word, rest))
+        if self.0 == b"ok"[..] { Ok(()) } else { Err(self.error()) }
     }
 
     fn error(&self) -> StoreError {
-        match self.words() {
-            (b"lost", []) => StoreError::LeaseLost,
-            (b"full", []) => StoreError::refused(Refusal::Full, "the server has no room"),
-            (b"corrupt", [why]) => StoreError::corrupt(String::from_utf8_lossy(why).into_owned()),
-            // Not from these scripts: the verb may have been carried out or not.
-            (word, rest) => StoreError::unavailable(
-                idem_core::Applied::Unknown,
-                format!("an answer of {word:?} and {} more strings", rest.len()),
-            ),
+        if self.0 == b"lost"[..] {
+            return StoreError::LeaseLost;
         }
+        if self.0 == b"full"[..] {
+            return StoreError::refused(Refusal::Full, "the server has no room");
+        }
+        if let Some(why) = self.0.strip_prefix(b"corrupt ") {
+            return StoreError::corrupt(String::from_utf8_lossy(why).into_owned());
+        }
+        // Not from these scripts: the verb may have been carried out or not.
+        let size = self.0.len();
+        StoreError::unavailable(Applied::Unknown, format!("an unknown answer of {size} bytes"))
     }
-}
-
-fn number(digits: &Bytes) -> Result<u64, StoreError> {
-    let text = std::str::from_utf8(digits).map_err(StoreError::corrupt)?;
-    text.parse().map_err(StoreError::corrupt)
 }

@@ -1,7 +1,5 @@
 //! The names of the records in Redis: the one place that makes them.
 
-use std::fmt::Write as _;
-
 use idem_core::{Key, Refusal, StoreError};
 
 /// How much of an operation's name is shown in a record's.
@@ -29,13 +27,13 @@ impl Prefix {
     /// of a cluster and no text from outside can choose which.
     pub(crate) fn record(&self, key: &Key) -> String {
         let operation = key.scope().operation().chars().take(OPERATION_CHARS);
-        let mut name = format!("{}:", self.0);
+        let mut name = String::with_capacity(self.0.len() + OPERATION_CHARS + 66);
+        name.push_str(&self.0);
+        name.push(':');
         name.extend(operation.map(|c| if is_plain(c) { c } else { '_' }));
         name.push(':');
-        for byte in key.digest() {
-            // Writing into a `String` cannot fail.
-            let _ = write!(name, "{byte:02x}");
-        }
+        let digits = key.digest().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+        name.extend(digits.filter_map(|digit| char::from_digit(digit.into(), 16)));
         name
     }
 }

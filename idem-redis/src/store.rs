@@ -127,7 +127,7 @@ impl RedisStore {
         script: &'static Script,
         key: &str,
         args: &[Bytes],
-    ) -> Result<Vec<Bytes>, Failure> {
+    ) -> Result<Bytes, Failure> {
         match self.client.eval(true, script, key, args, self.confirm).await {
             Err(failure) if failure.is_no_script() => {
                 self.client.eval(false, script, key, args, self.confirm).await

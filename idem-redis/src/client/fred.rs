@@ -63,7 +63,7 @@ impl FredClient {
         key: &str,
         args: Vec<Value>,
         confirm: Confirm,
-    ) -> Result<(Vec<Bytes>, i64), Error> {
+    ) -> Result<(Value, i64), Error> {
         let node = || ClusterHash::Custom(redis_keyslot(key.as_bytes()));
         let both = self.client.pipeline();
         let mut words: Vec<Value> = vec![script.into(), 1.into(), key.into()];
@@ -74,7 +74,7 @@ impl FredClient {
         let mut answers = both.try_all::<Value>().await.into_iter();
         let mut next = || answers.next().unwrap_or_else(|| Ok(Value::Null));
         let (answer, replicas) = (next()?, next()?);
-        Ok((answer.convert()?, replicas.convert()?))
+        Ok((answer, replicas.convert()?))
     }
 }
 
@@ -163,7 +163,7 @@ impl Client for FredClient {
         key: &str,
         args: &[Bytes],
         confirm: Option<Confirm>,
-    ) -> Result<Vec<Bytes>, Failure> {
+    ) -> Result<Bytes, Failure> {
         let args: Vec<Value> = args.iter().cloned().map(Value::Bytes).collect();
         let mut pause = FIRST_PAUSE;
         loop {
@@ -178,7 +178,7 @@ impl Client for FredClient {
                         ("EVAL", script.code)
                     };
                     match self.eval_and_wait(words, key, args.clone(), confirm).await {
-                        Ok((answer, replicas)) => return confirm.by(replicas).map(|()| answer),
+                        Ok((answer, replicas)) => confirm.by(replicas).map(|()| Ok(answer))?,
                         Err(error) => Err(error),
                     }
                 }
@@ -189,7 +189,11 @@ impl Client for FredClient {
                     sleep(pause).await;
                     pause *= 2;
                 }
-                answer => return answer.map_err(failure),
+                Ok(Value::Bytes(answer)) => return Ok(answer),
+                // fred tells them apart by whether they are UTF-8.
+                Ok(Value::String(answer)) => return Ok(answer.into_inner()),
+                Ok(_) => return Err(Failure::unanswered("the script's answer is no string")),
+                Err(error) => return Err(failure(error)),
             }
         }
     }

@@ -20,7 +20,7 @@ use crate::script::Script;
 #[async_trait]
 pub(crate) trait Client: Debug + Send + Sync {
     /// Runs a script by its name, or by its text, on one key, which decides the node; and waits
-    /// for replicas, on the same connection, if it is to be confirmed.
+    /// for replicas, on the same connection, if it is to be confirmed. The answer is one string.
     async fn eval(
         &self,
         by_name: bool,
@@ -28,7 +28,7 @@ pub(crate) trait Client: Debug + Send + Sync {
         key: &str,
         args: &[Bytes],
         confirm: Option<Confirm>,
-    ) -> Result<Vec<Bytes>, Failure>;
+    ) -> Result<Bytes, Failure>;
 
     /// A command without a key, about the server; to any node.
     async fn ask(&self, command: &'static str, args: &[&str]) -> Result<Vec<String>, Failure>;

@@ -194,13 +194,12 @@ impl<C: Redirect> Client for RedisRs<C> {
         key: &str,
         args: &[Bytes],
         confirm: Option<Confirm>,
-    ) -> Result<Vec<Bytes>, Failure> {
-        let mut eval = if by_name {
-            redis::cmd("EVALSHA").arg(&script.sha).to_owned()
-        } else {
-            redis::cmd("EVAL").arg(script.code).to_owned()
-        };
-        eval.arg(1).arg(key);
+    ) -> Result<Bytes, Failure> {
+        let (name, script) =
+            if by_name { ("EVALSHA", &*script.sha) } else { ("EVAL", script.code) };
+        let size = script.len() + key.len() + args.iter().map(Bytes::len).sum::<usize>();
+        let mut eval = redis::Cmd::with_capacity(args.len() + 4, size + 16);
+        eval.arg(name).arg(script).arg(1).arg(key);
         for arg in args {
             eval.arg(&arg[..]);
         }
@@ -208,14 +207,10 @@ impl<C: Redirect> Client for RedisRs<C> {
             None => self.send(&eval).await?,
             Some(confirm) => self.send_and_wait(eval, confirm).await?,
         };
-        let Value::Array(values) = answer else {
-            return Err(Failure::unanswered("the script's answer is no array"));
-        };
-        let strings = values.into_iter().map(|value| match value {
-            Value::BulkString(bytes) => Ok(bytes.into()),
-            _ => Err(Failure::unanswered("the script's answer is no array of strings")),
-        });
-        strings.collect()
+        match answer {
+            Value::BulkString(answer) => Ok(answer.into()),
+            _ => Err(Failure::unanswered("the script's answer is no string")),
+        }
     }
 
     async fn ask(&self, command: &'static str, args: &[&str]) -> Result<Vec<String>, Failure> {

@@ -3,19 +3,17 @@
 --
 -- ARGV: attempt id, payload, retention (us)
 
-local row, damage = read()
-if damage then
-  return damage
+if not phase or holder ~= ARGV[1] or phase == RELEASED then
+  return 'lost'
 end
-if not row or row.holder ~= ARGV[1] or row.phase == RELEASED then
-  return LOST
+if phase == PENDING then
+  local keep_until = now + ARGV[3]
+  local head = struct.pack(ROW, VERSION, COMPLETED, holder, fence, attempts, keep_until,
+    fingerprint, #ARGV[2])
+  redis.call('SET', KEYS[1], head .. ARGV[2], 'PXAT', math.ceil(keep_until / 1000))
+  if watched then
+    -- Only a hint: where the user may not publish, nothing is undone for it.
+    redis.pcall('PUBLISH', KEYS[1], '')
+  end
 end
-if row.phase == PENDING then
-  local payload, watched = ARGV[2], row.watched
-  row.phase, row.watched, row.retain_until = COMPLETED, false, now + tonumber(ARGV[3])
-  write(packed(row) .. struct.pack('>c32I8', row.fingerprint, #payload) .. payload,
-    row.retain_until)
-  row.watched = watched
-  hint(row)
-end
-return {'ok'}
+return 'ok'

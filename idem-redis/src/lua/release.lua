@@ -3,16 +3,16 @@
 --
 -- ARGV: attempt id
 
-local row, damage = read()
-if damage then
-  return damage
+if not phase or holder ~= ARGV[1] or phase == COMPLETED then
+  return 'lost'
 end
-if not row or row.holder ~= ARGV[1] or row.phase == COMPLETED then
-  return LOST
+if phase == PENDING then
+  local released = struct.pack('>BBc16I8I4I8', VERSION, watched and RELEASED + WATCHED or RELEASED,
+    holder, fence, attempts, retain_until)
+  redis.call('SET', KEYS[1], released, 'PXAT', math.ceil(retain_until / 1000))
+  if watched then
+    -- Only a hint: where the user may not publish, nothing is undone for it.
+    redis.pcall('PUBLISH', KEYS[1], '')
+  end
 end
-if row.phase == PENDING then
-  row.phase = RELEASED
-  write(packed(row), row.retain_until)
-  hint(row)
-end
-return {'ok'}
+return 'ok'

@@ -3,26 +3,23 @@
 --
 -- ARGV: attempt id, duration (us)
 
-local duration = tonumber(ARGV[2])
-
-local row, damage = read()
-if damage then
-  return damage
-end
-if not row or row.holder ~= ARGV[1] or row.phase ~= PENDING then
-  return LOST
+if phase ~= PENDING or holder ~= ARGV[1] then
+  return 'lost'
 end
 
-local was = row.lease_until
+local duration, lease_until = tonumber(ARGV[2]), nil
 if duration == 0 then
-  row.lease_until = math.min(was, now)
+  lease_until = math.min(last, now)
 else
-  row.lease_until = math.max(was, now + duration)
+  lease_until = math.max(last, now + duration)
 end
 -- An abandoned record is kept for the attempt's retention, counted from the end of the lease.
-row.retain_until = row.lease_until + math.max(0, row.retain_until - was)
-write(pending(row), row.retain_until)
-if duration == 0 then
-  hint(row)
+local keep_until = lease_until + math.max(0, retain_until - last)
+local moved = struct.pack(ROW, VERSION, watched and PENDING + WATCHED or PENDING, holder, fence,
+  attempts, keep_until, fingerprint, lease_until)
+redis.call('SET', KEYS[1], moved, 'PXAT', math.ceil(keep_until / 1000))
+if watched and duration == 0 then
+  -- Only a hint: where the user may not publish, nothing is undone for it.
+  redis.pcall('PUBLISH', KEYS[1], '')
 end
-return {'left', text(math.max(0, row.lease_until - now))}
+return string.format('left %.0f', math.max(0, lease_until - now))

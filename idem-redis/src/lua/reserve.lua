@@ -1,61 +1,50 @@
--- Takes the key for an attempt if it is free, and answers with the record that is there afterwards
--- and the time. No shebang: a server that is full still answers whoever needs no room, and refuses
--- at the write.
+-- Takes the key for an attempt if it is free, and answers with the record that is there afterwards.
+-- In the answer, a lease ends at what is left of it. No shebang: a server that is full still
+-- answers whoever needs no room, and refuses at the write.
 --
 -- ARGV: attempt id, fingerprint, lease (us), retention (us), whether it may take over ('1')
 
-local holder, fingerprint = ARGV[1], ARGV[2]
-local lease, retention, may_take_over = tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5] == '1'
+local EXACT = 9007199254740992 -- 2^53
 
-local row, damage = read()
-if damage then
-  return damage
+local grows = 1
+if phase == COMPLETED then
+  if fingerprint == ARGV[2] then
+    return bytes
+  end
+  -- Another request's answer: not to be seen (an empty payload stands in for it).
+  return struct.pack('>c70I8', bytes, 0)
+elseif phase == PENDING then
+  local free = holder ~= ARGV[1]
+    and last <= now
+    and fingerprint == ARGV[2]
+    and ARGV[5] == '1'
+  if not free then
+    return struct.pack(ROW, VERSION, PENDING, holder, fence, attempts, retain_until, fingerprint,
+      math.max(0, last - now))
+  end
+  grows = math.min(attempts + 1, 4294967295)
+elseif phase == RELEASED and holder == ARGV[1] then
+  -- A repeat that arrives after its own release must not hold the key for nobody (law L1).
+  return 'lost'
 end
 
-local attempts, fence, watched = 1, now, false
-if row then
-  if row.phase == RELEASED then
-    if row.holder == holder then
-      -- A repeat that arrives after its own release must not hold the key for nobody (law L1).
-      return LOST
-    end
-  else
-    local free = row.phase == PENDING
-      and row.holder ~= holder
-      and row.lease_until <= now
-      and row.fingerprint == fingerprint
-      and may_take_over
-    if not free then
-      local bytes = row.bytes
-      if row.phase == COMPLETED and row.fingerprint ~= fingerprint then
-        -- Another request's answer: not to be seen (an empty payload stands in for it).
-        bytes = string.sub(bytes, 1, 70) .. struct.pack('>I8', 0)
-      elseif row.watched then
-        row.watched = false
-        bytes = pending(row)
-      end
-      return {'row', bytes, text(now)}
-    end
-    attempts = math.min(row.attempts + 1, 4294967295)
-  end
-  if row.fence >= EXACT - 1 then
-    return corrupt('the fence cannot grow')
+local grown = now
+if phase then
+  if fence >= EXACT - 1 then
+    return 'corrupt the fence cannot grow'
   end
   -- The clock may have been turned back, or two leases may fall into one microsecond (law L3).
-  fence = math.max(now, row.fence + 1)
-  watched = row.watched
+  grown = math.max(now, fence + 1)
 end
 
-local taken = {
-  phase = PENDING,
-  holder = holder,
-  fence = fence,
-  attempts = attempts,
-  fingerprint = fingerprint,
-  lease_until = now + lease,
-  retain_until = now + lease + retention,
-  watched = watched,
-}
-write(pending(taken), taken.retain_until)
-taken.watched = false
-return {'row', pending(taken), text(now)}
+-- The key expires with the record's retention, never with the lease: an abandoned record has to be
+-- recognised.
+local lease_until = now + ARGV[3]
+local keep_until = lease_until + ARGV[4]
+local taken = struct.pack(ROW, VERSION, watched and PENDING + WATCHED or PENDING, ARGV[1], grown,
+  grows, keep_until, ARGV[2], lease_until)
+redis.call('SET', KEYS[1], taken, 'PXAT', math.ceil(keep_until / 1000))
+if watched then
+  taken = struct.pack('>BBc76', VERSION, PENDING, string.sub(taken, 3))
+end
+return struct.pack('>c70I8', taken, ARGV[3])

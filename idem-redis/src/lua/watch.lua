@@ -2,11 +2,7 @@
 -- mark outlives a release and a takeover and ends with the completion; without it, nothing is ever
 -- published. It is one byte in place: neither the record's size nor its expiry changes.
 
-local row, damage = read()
-if damage then
-  return damage
+if phase and phase ~= COMPLETED and not watched then
+  redis.call('SETRANGE', KEYS[1], 1, string.char(phase + WATCHED))
 end
-if row and row.phase ~= COMPLETED and not row.watched then
-  redis.call('SETRANGE', KEYS[1], 1, string.char(row.phase + WATCHED))
-end
-return {'ok'}
+return 'ok'
