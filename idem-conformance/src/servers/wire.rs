@@ -8,7 +8,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+/// For a server that may not be there yet, and is asked again.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// For one that is there, on a busy machine.
+const LONGER: Duration = Duration::from_secs(20);
 
 /// Whether the server at `address` answers `hello` with something that begins with `welcome`.
 pub(super) async fn greets(address: SocketAddr, (hello, welcome): (&[u8], u8)) -> bool {
@@ -29,5 +32,5 @@ pub(super) async fn ask(address: SocketAddr, command: &str) -> io::Result<String
         stream.read_to_string(&mut answer).await?;
         Ok(answer)
     };
-    timeout(PATIENCE, exchange).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    timeout(LONGER, exchange).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
