@@ -11,7 +11,7 @@
 //! | `PORT` | `3000` | on 127.0.0.1; `0` takes a free one |
 //! | `PROVIDER_MS` | `300` | how long a charge takes |
 //! | `IN_FLIGHT` | `wait` | or `reject`: 409 for the same request while it runs |
-//! | `STORE` | `memory` | the only one so far |
+//! | `STORE` | `memory` | or `redis://…`, or `postgres://…`: for several processes at once |
 
 mod app;
 mod auth;
@@ -20,11 +20,15 @@ mod provider;
 use std::env::{self, VarError};
 use std::error::Error;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use idem_core::{Coordinator, InFlight};
+use idem_core::{Coordinator, InFlight, Store};
 use idem_memory::MemoryStore;
+use idem_postgres::PostgresStore;
+use idem_redis::RedisStore;
 use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::provider::Provider;
 
@@ -32,12 +36,9 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    let store = variable("STORE", "memory".to_owned())?;
-    if store != "memory" {
-        return Err("STORE is memory: this example has no other store yet".into());
-    }
+    let store = open(&variable("STORE", "memory".to_owned())?).await?;
     let provider = Provider::new(Duration::from_millis(variable("PROVIDER_MS", 300)?));
-    let idem = Coordinator::builder(MemoryStore::new()).in_flight(in_flight()?).build()?;
+    let idem = Coordinator::builder(store).in_flight(in_flight()?).build()?;
     let app = app::router(&idem, provider)?;
 
     let listener = TcpListener::bind(("127.0.0.1", variable("PORT", 3000)?)).await?;
@@ -49,8 +50,26 @@ async fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+/// The store at a URL. Any of them will do: the layer sees no difference.
+async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
+    Ok(match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
+        "memory" => Arc::new(MemoryStore::new()),
+        "redis" | "rediss" => Arc::new(RedisStore::builder().connect(url).await?),
+        "postgres" | "postgresql" => Arc::new(PostgresStore::builder().connect(url).await?),
+        _ => return Err(format!("STORE is memory, redis://… or postgres://…, not {url}").into()),
+    })
+}
+
+/// By Ctrl-C, or as a supervisor ends it (SIGTERM).
 async fn interrupted() {
-    if let Err(error) = tokio::signal::ctrl_c().await {
+    let noticed = async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            pressed = tokio::signal::ctrl_c() => pressed,
+            _ = terminate.recv() => Ok(()),
+        }
+    };
+    if let Err(error) = noticed.await {
         eprintln!("an interrupt will not be noticed: {error}");
         std::future::pending::<()>().await;
     }

@@ -24,5 +24,6 @@ mod services;
 mod store_down;
 mod stores;
 mod support;
+mod through;
 mod wire;
 mod wrong_layers;

@@ -4,4 +4,4 @@
 mod disconnect;
 mod http1;
 mod http2;
-mod server;
+pub(crate) mod server;
