@@ -27,8 +27,9 @@ pub(crate) fn router(idem: &Coordinator, provider: Provider) -> Result<Router, C
         IdempotencyLayer::builder(operation, by_extension(|user: &User| user.0.into()))
             .max_body(64 << 10)
             .build()?;
-    // The last layer is the first to see a request: nothing is replayed to one who may not ask.
-    let charges = post(charge).layer(idempotency).layer(from_fn(authenticate));
+    // The last layer is the first to see a request: nothing is replayed to one who may not ask. As
+    // layers of the route they see POST alone, and another method is told that there is none.
+    let charges = post(charge).route_layer(idempotency).route_layer(from_fn(authenticate));
     Ok(Router::new()
         .route("/charges", charges.get(list))
         .route("/openapi.json", get(openapi))
