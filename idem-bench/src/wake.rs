@@ -84,7 +84,8 @@ pub async fn delays(
     Ok([median(delays.into_iter()), last])
 }
 
-fn median(samples: impl Iterator<Item = f64>) -> f64 {
+/// The median; NaN of nothing.
+pub fn median(samples: impl Iterator<Item = f64>) -> f64 {
     let mut samples: Vec<_> = samples.collect();
     samples.sort_by(f64::total_cmp);
     samples.get(samples.len() / 2).copied().unwrap_or(f64::NAN)

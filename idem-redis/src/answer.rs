@@ -48,3 +48,49 @@ impl Answer {
         StoreError::unavailable(Applied::Unknown, format!("an unknown answer of {size} bytes"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use idem_core::{Fingerprint, Key, Scope};
+
+    use super::*;
+
+    fn answer(bytes: &'static [u8]) -> Answer {
+        Answer(Bytes::from_static(bytes))
+    }
+
+    // L9
+    #[test]
+    fn an_answer_of_no_script_of_ours_is_no_grant() {
+        let key = Key::new(Scope::new("op").unwrap(), "k").unwrap();
+        let attempt = Attempt::new(key, Fingerprint::from_bytes([7; 32]));
+        for odd in [b"".as_slice(), b"OK", b"okay", b"left", b"nothing"] {
+            let errors = [
+                answer(odd).record(&attempt).unwrap_err(),
+                answer(odd).left().unwrap_err(),
+                answer(odd).done().unwrap_err(),
+            ];
+            for error in errors {
+                let unknown =
+                    matches!(error, StoreError::Unavailable { applied: Applied::Unknown, .. });
+                assert!(unknown, "{odd:?}: {error:?}");
+            }
+        }
+        for damaged in [b"\x01".as_slice(), b"\x02\x01", &[1; 77]] {
+            let error = answer(damaged).record(&attempt).unwrap_err();
+            assert_eq!(error.code(), "record_corrupt");
+        }
+    }
+
+    #[test]
+    fn a_word_is_an_error_whatever_was_asked() {
+        for (word, code) in [
+            (b"lost".as_slice(), "lease_lost"),
+            (b"full", "store_refused_full"),
+            (b"corrupt unknown row phase", "record_corrupt"),
+        ] {
+            assert_eq!(answer(word).left().unwrap_err().code(), code);
+            assert_eq!(answer(word).done().unwrap_err().code(), code);
+        }
+    }
+}

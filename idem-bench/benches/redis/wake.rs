@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use idem_bench::wake::{coordinated, in_rounds};
+use idem_bench::wake::{coordinated, in_rounds, median};
 use idem_bench::{Better, BoxError, Comparison, Options};
 use idem_core::AttemptId;
+use idem_memory::MemoryStore;
 use idem_redis::RedisStore;
 use tokio::runtime::Runtime;
 
@@ -14,7 +15,8 @@ use crate::bare::Bare;
 /// After this long without a word, a round trip has to wake everyone on its way.
 const IDLE: Duration = Duration::from_millis(5);
 
-/// The unit is a cold round trip: a `PING` after a pause.
+/// The unit is a cold round trip: a `PING` after a pause. What the coordinators take by themselves,
+/// to decode the answer for each waiter most of all, is shown by the memory store.
 pub(crate) fn compare(
     options: &Options,
     runtime: &Runtime,
@@ -30,6 +32,12 @@ pub(crate) fn compare(
     let title = format!("redis wake-up, {bare}, {waiters} waiter(s) on one key");
     Comparison::new(title, "us", Better::Lower, ["median", "last"])
         .way("PING after a pause", || in_rounds(options, || runtime.block_on(cold(bare))))
+        .way("MemoryStore, without a trip", || {
+            in_rounds(options, || {
+                let store = Arc::new(MemoryStore::new());
+                runtime.block_on(coordinated(store.clone(), store, "k", waiters))
+            })
+        })
         .way_with_targets("RedisStore", [Some(target), None], || {
             in_rounds(options, || {
                 let key = format!("{:?}", AttemptId::random());
@@ -48,6 +56,5 @@ async fn cold(bare: &Bare) -> Result<[f64; 2], BoxError> {
         bare.send("PING", []).await?;
         trips.push(began.elapsed().as_secs_f64() * 1e6);
     }
-    trips.sort_by(f64::total_cmp);
-    Ok([trips[4]; 2])
+    Ok([median(trips.into_iter()); 2])
 }

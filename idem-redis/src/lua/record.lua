@@ -24,20 +24,19 @@ local now = time[1] * 1000000 + time[2]
 
 -- The record. Without one, the phase is nil. What cannot be read is answered so (law L8); a value
 -- that is not a string raises WRONGTYPE, which comes to the same.
-local version, phase, holder, fence, attempts, retain_until, fingerprint, last
+local _, phase, holder, fence, attempts, retain_until, fingerprint, last
 local watched = false
 local bytes = redis.call('GET', KEYS[1])
 if bytes then
-  local size, whole = #bytes, 38
+  local size, whole = #bytes, nil
   if string.byte(bytes) ~= VERSION then
     return 'corrupt unknown row format'
   end
   if size >= 78 then
-    version, phase, holder, fence, attempts, retain_until, fingerprint, last =
+    _, phase, holder, fence, attempts, retain_until, fingerprint, last =
       struct.unpack(ROW, bytes)
-    whole = 78
-  elseif size >= whole then
-    version, phase, holder, fence, attempts, retain_until =
+  elseif size >= 38 then
+    _, phase, holder, fence, attempts, retain_until =
       struct.unpack('>BBc16I8I4I8', bytes)
   else
     return 'corrupt the row is cut short'
