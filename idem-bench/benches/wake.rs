@@ -2,11 +2,16 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use idem_bench::{Better, BoxError, Charge, Comparison, Options, key_text};
-use idem_core::{Coordinator, Fingerprint, Operation};
+use idem_conformance::servers;
+use idem_core::{Coordinator, Fingerprint, Operation, Store};
 use idem_memory::MemoryStore;
+use idem_postgres::PostgresStore;
+use sqlx::PgPool;
+use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
@@ -27,11 +32,44 @@ fn main() -> Result<(), BoxError> {
         )
         .way("tokio watch, same value", || in_rounds(&options, || runtime.block_on(bare(waiters))))
         .way("another coordinator", || {
-            in_rounds(&options, || runtime.block_on(coordinated(waiters)))
+            let store = Arc::new(MemoryStore::new());
+            in_rounds(&options, || runtime.block_on(coordinated([&store, &store], waiters)))
         })
         .run(&options)?;
     }
+    over_postgres(&options, runtime)
+}
+
+/// The action and those who wait for it are in two processes, as far as the server knows.
+fn over_postgres(options: &Options, runtime: &Runtime) -> Result<(), BoxError> {
+    let server = runtime.block_on(async { servers::postgres().own().await })?;
+    let store = || runtime.block_on(PostgresStore::connect(server.url()));
+    let (here, there) = (Arc::new(store()?), Arc::new(store()?));
+    let targets = ["<= 2", "<= 2.5", "<= 6"].map(|median| [Some(median), None]);
+    for (waiters, targets) in [1, 100, options.count(1_000, 200)].into_iter().zip(targets) {
+        Comparison::new(
+            format!("wake-up over Postgres, {waiters} waiter(s) on one key"),
+            "us",
+            Better::Lower,
+            ["median", "last"],
+        )
+        .way("a cold SELECT 1", || {
+            in_rounds(options, || runtime.block_on(cold_round_trip(here.pool())))
+        })
+        .way_with_targets("another coordinator", targets, || {
+            in_rounds(options, || runtime.block_on(coordinated([&here, &there], waiters)))
+        })
+        .run(options)?;
+    }
     Ok(())
+}
+
+/// One round trip after a while without any.
+async fn cold_round_trip(pool: &PgPool) -> Result<[f64; 2], BoxError> {
+    tokio::time::sleep(2 * SETTLE).await;
+    let started = Instant::now();
+    sqlx::query("SELECT 1").execute(pool).await?;
+    Ok([started.elapsed().as_secs_f64() * 1e6; 2])
 }
 
 /// The median of some rounds: one wake-up is over too soon to be measured alone.
@@ -67,16 +105,20 @@ async fn bare(waiters: usize) -> Result<[f64; 2], BoxError> {
     delays(started, waiting).await
 }
 
-/// The action runs in one process, and others wait for it in another: two coordinators over one
-/// store.
-async fn coordinated(waiters: usize) -> Result<[f64; 2], BoxError> {
-    let store = Arc::new(MemoryStore::new());
-    let operation = |store| -> Result<Operation, BoxError> {
-        Ok(Coordinator::builder(store).build()?.operation("payment.charge"))
+/// The action runs in one process, and others wait for it in another: two coordinators over the
+/// same records.
+async fn coordinated<S: Store + 'static>(
+    stores: [&Arc<S>; 2],
+    waiters: usize,
+) -> Result<[f64; 2], BoxError> {
+    static ROUND: AtomicUsize = AtomicUsize::new(0);
+    let operation = |store: &Arc<S>| -> Result<Operation, BoxError> {
+        Ok(Coordinator::builder(Arc::clone(store)).build()?.operation("payment.charge"))
     };
-    let (here, there) = (operation(Arc::clone(&store))?, operation(store)?);
+    let [here, there] = stores;
+    let (here, there) = (operation(here)?, operation(there)?);
     let (finish, finished) = oneshot::channel::<()>();
-    let key = key_text(1);
+    let key = key_text(ROUND.fetch_add(1, Ordering::Relaxed));
     let call = there.key(&key).fingerprint(FINGERPRINT);
     let action = tokio::spawn(call.run(|_| async {
         finished.await?;
