@@ -22,7 +22,7 @@ fn main() -> Result<(), BoxError> {
     let pool = runtime.block_on(connect(server.url()))?;
     let store = runtime.block_on(PostgresStore::builder().on_pool(pool.clone()))?;
     for callers in [1, 8, 32] {
-        let each = options.count(1_600, 64) / callers;
+        let each = options.count(640, 64) / callers;
         let bench = Bench { runtime: &runtime, pool: &pool, store: &store, callers, each };
         bench.apart(&options)?;
         bench.together(&options)?;
