@@ -62,7 +62,8 @@ impl Table {
 
     /// The statement, with the table's name and the shared conditions filled in, for the server.
     pub(crate) fn render(&self, sql: &str) -> Arc<str> {
-        const FRAGMENTS: [(&str, &str); 3] = [
+        const FRAGMENTS: [(&str, &str); 4] = [
+            ("{first}", include_str!("sql/first.sql")),
             ("{judged}", include_str!("sql/judged.sql")),
             ("{held}", include_str!("sql/held.sql")),
             // Last: the others have it in them.

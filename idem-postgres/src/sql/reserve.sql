@@ -17,11 +17,7 @@ WITH seen AS MATERIALIZED (
     FROM (SELECT clock_timestamp() AS now) AS clock CROSS JOIN {table} AS r
     WHERE r.key = $1
 ), written AS (
-    INSERT INTO {table} AS r
-        (key, operation, tenant, format, phase, fingerprint, holder, fence, attempts,
-         lease_until, retain_until)
-    SELECT $1, $8, $9, 1, 'pending', $2, $3, (extract(epoch FROM now) * 1000000)::bigint, 1,
-           now + $4 * interval '1 microsecond', now + ($4 + $5) * interval '1 microsecond'
+    {first}
     FROM (SELECT clock_timestamp() AS now) AS clock
     WHERE CASE
         WHEN EXISTS (SELECT FROM seen) THEN false

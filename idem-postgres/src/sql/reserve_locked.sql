@@ -17,11 +17,7 @@ WITH clock AS MATERIALIZED (
     SELECT CASE WHEN $7::bigint IS NULL THEN true ELSE pg_try_advisory_xact_lock($7) END AS open
     WHERE NOT EXISTS (SELECT FROM seen)
 ), written AS (
-    INSERT INTO {table} AS r
-        (key, operation, tenant, format, phase, fingerprint, holder, fence, attempts,
-         lease_until, retain_until)
-    SELECT $1, $8, $9, 1, 'pending', $2, $3, (extract(epoch FROM now) * 1000000)::bigint, 1,
-           now + $4 * interval '1 microsecond', now + ($4 + $5) * interval '1 microsecond'
+    {first}
     FROM clock CROSS JOIN door
     WHERE door.open
     -- The row may have come, or changed, since the snapshot: here it is locked, and judged again
