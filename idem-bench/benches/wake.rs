@@ -11,6 +11,7 @@ use idem_core::{Coordinator, Fingerprint, Operation, Store};
 use idem_memory::MemoryStore;
 use idem_postgres::PostgresStore;
 use sqlx::PgPool;
+use sqlx::postgres::PgListener;
 use tokio::runtime::Runtime;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
@@ -56,12 +57,34 @@ fn over_postgres(options: &Options, runtime: &Runtime) -> Result<(), BoxError> {
         .way("a cold SELECT 1", || {
             in_rounds(options, || runtime.block_on(cold_round_trip(here.pool())))
         })
+        .way("by hand, one waiter", || {
+            in_rounds(options, || runtime.block_on(by_hand(here.pool(), there.pool())))
+        })
         .way_with_targets("another coordinator", targets, || {
             in_rounds(options, || runtime.block_on(coordinated([&here, &there], waiters)))
         })
         .run(options)?;
     }
     Ok(())
+}
+
+/// As little as it takes: a commit, a notice of it, and a look at what was committed.
+async fn by_hand(here: &PgPool, there: &PgPool) -> Result<[f64; 2], BoxError> {
+    let create = "CREATE TABLE IF NOT EXISTS by_hand (answer text)";
+    sqlx::query(create).execute(there).await?;
+    let mut listener = PgListener::connect_with(here).await?;
+    listener.listen("by_hand").await?;
+    let (mut waiting, here) = (JoinSet::new(), here.clone());
+    waiting.spawn(async move {
+        listener.recv().await?;
+        sqlx::query("SELECT answer FROM by_hand LIMIT 1").fetch_one(&here).await?;
+        Ok(Instant::now())
+    });
+    tokio::time::sleep(2 * SETTLE).await;
+    let started = Instant::now();
+    sqlx::query("INSERT INTO by_hand VALUES ('done')").execute(there).await?;
+    sqlx::query("SELECT pg_notify('by_hand', '')").execute(there).await?;
+    delays(started, waiting).await
 }
 
 /// One round trip after a while without any.
