@@ -2,6 +2,7 @@
 
 mod builder;
 mod error;
+mod finished;
 mod hints;
 mod jitter;
 mod pool;

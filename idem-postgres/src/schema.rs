@@ -146,5 +146,5 @@ async fn missing(on: &mut PgConnection, table: &Table) -> sqlx::Result<Vec<Strin
 
 /// A question about a name. In one piece: there may be a pooler in between.
 fn about(sql: &str, name: &str) -> Statement<'static> {
-    Statement::new(sql.into(), false).bind(Param::Text(name.to_owned()))
+    Statement::new(sql.into(), false).bind(Param::Text(name.to_owned().into()))
 }

@@ -1,5 +1,6 @@
 //! A statement with its parameters, sent prepared or in one piece.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -15,11 +16,11 @@ pub(crate) enum Param<'q> {
     Integer(i64),
     MaybeInteger(Option<i64>),
     Bool(bool),
-    Text(String),
-    MaybeText(Option<String>),
+    Text(Cow<'q, str>),
+    MaybeText(Option<Cow<'q, str>>),
 }
 
-/// A statement, ready to be sent once.
+/// A statement, ready to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement<'q> {
     sql: Arc<str>,
@@ -43,26 +44,30 @@ impl<'q> Statement<'q> {
         self
     }
 
+    /// Another statement, with the first of this one's parameters.
+    pub(crate) fn instead(mut self, sql: Arc<str>, params: usize) -> Self {
+        self.params.truncate(params);
+        Self { sql, ..self }
+    }
+
     /// Its one row.
-    pub(crate) async fn fetch_one(self, on: &mut PgConnection) -> sqlx::Result<PgRow> {
+    pub(crate) async fn fetch_one(&self, on: &mut PgConnection) -> sqlx::Result<PgRow> {
         if !self.prepared {
             let sql = AssertSqlSafe(self.in_one_piece());
             return sqlx::raw_sql(sql).fetch_one(on).await;
         }
         // The names in it were checked, and everything else is a parameter.
-        let query =
-            self.params.into_iter().fold(sqlx::query(AssertSqlSafe(self.sql)), |query, param| {
-                match param {
-                    Param::Bytes(bytes) => query.bind(bytes),
-                    Param::Id(bytes) => query.bind(bytes),
-                    Param::Digest(bytes) => query.bind(bytes),
-                    Param::Integer(integer) => query.bind(integer),
-                    Param::MaybeInteger(integer) => query.bind(integer),
-                    Param::Bool(bool) => query.bind(bool),
-                    Param::Text(text) => query.bind(text),
-                    Param::MaybeText(text) => query.bind(text),
-                }
-            });
+        let query = sqlx::query(AssertSqlSafe(Arc::clone(&self.sql)));
+        let query = self.params.iter().fold(query, |query, param| match param {
+            Param::Bytes(bytes) => query.bind(*bytes),
+            Param::Id(bytes) => query.bind(&bytes[..]),
+            Param::Digest(bytes) => query.bind(&bytes[..]),
+            Param::Integer(integer) => query.bind(*integer),
+            Param::MaybeInteger(integer) => query.bind(*integer),
+            Param::Bool(bool) => query.bind(*bool),
+            Param::Text(text) => query.bind(text.as_ref()),
+            Param::MaybeText(text) => query.bind(text.as_deref()),
+        });
         query.fetch_one(on).await
     }
 
@@ -132,7 +137,7 @@ mod tests {
         let hostile = "'; DROP TABLE x; -- \\ $1 \u{2400}";
         let statement = Statement::new("SELECT $1, $2, $10 - $3, $4, $5".into(), false)
             .bind(Param::Bytes(hostile.as_bytes()))
-            .bind(Param::Text(hostile.to_owned()))
+            .bind(Param::Text(hostile.into()))
             .bind(Param::Integer(i64::MIN))
             .bind(Param::Bool(true))
             .bind(Param::MaybeText(None));

@@ -1,4 +1,4 @@
-//! The store: each verb is one statement that commits by itself.
+//! The store: the statement of a verb commits by itself.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +23,10 @@ const REPEATS: usize = 8;
 /// A store on Postgres 14 or later.
 ///
 /// Keeps every law of [`Store`]; each verb is one statement in a transaction of its own, and its
-/// answer is always one row. A reserve that does not get the key is answered from a snapshot: it
-/// locks no row, writes nothing, and takes no transaction id.
+/// answer is always one row. A key whose row is there and free is taken by a second statement, and
+/// so is a lost lease told from a repeat: the first has changed nothing then. A reserve that does
+/// not get the key is answered from a snapshot: it locks no row, writes nothing, and takes no
+/// transaction id.
 ///
 /// For effects in the same database there is more: [`transaction`](Self::transaction),
 /// [`reserve_in`](Self::reserve_in) and [`complete_in`](Self::complete_in).

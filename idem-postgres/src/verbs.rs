@@ -1,5 +1,7 @@
-//! The statements: one per verb, sent on whatever connection it is given.
+//! The statements: one per verb, sent on whatever connection it is given. What is seldom asked has a
+//! second one, so that the first is quick.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +19,13 @@ use crate::table::Table;
 pub(crate) struct Verbs {
     pub(crate) table: Table,
     reserve: Arc<str>,
+    reserve_locked: Arc<str>,
     renew: Arc<str>,
+    renew_why_not: Arc<str>,
     complete: Arc<str>,
+    complete_why_not: Arc<str>,
     release: Arc<str>,
+    release_why_not: Arc<str>,
     announce: Arc<str>,
     purge: Arc<str>,
     /// Whether the server is asked to remember the statements.
@@ -80,27 +86,50 @@ impl From<Failure> for StoreError {
     }
 }
 
+/// How a row is read: `None` if it leaves the answer to the second statement.
+type Read<T> = fn(&PgRow) -> Result<Option<T>, Failure>;
+
 /// A statement with its parameters, and how its row is read.
 pub(crate) struct Verb<'q, T> {
     statement: Statement<'q>,
-    read: fn(&PgRow) -> Result<T, Failure>,
+    read: Read<T>,
+    /// What is sent if the first has no answer, which has written nothing then, and how many of its
+    /// parameters this one takes.
+    second: Option<(Arc<str>, usize)>,
 }
 
 impl<'q, T> Verb<'q, T> {
     /// Sends it once.
     pub(crate) async fn send(self, on: &mut PgConnection) -> Result<T, Failure> {
-        (self.read)(&self.statement.fetch_one(on).await?)
+        if let Some(answer) = (self.read)(&self.statement.fetch_one(on).await?)? {
+            return Ok(answer);
+        }
+        let (sql, params) = self.second.ok_or_else(unreadable)?;
+        let row = self.statement.instead(sql, params).fetch_one(on).await?;
+        (self.read)(&row)?.ok_or_else(unreadable)
     }
 
     fn bind(self, param: Param<'q>) -> Self {
         Self { statement: self.statement.bind(param), ..self }
     }
+
+    fn or(self, second: &Arc<str>, params: usize) -> Self {
+        Self { second: Some((Arc::clone(second), params)), ..self }
+    }
 }
 
 impl Verbs {
     pub(crate) fn new(table: Table, prepared: bool) -> Self {
+        let why_not = |became: &str| {
+            table.render(&include_str!("sql/why_not.sql").replace("{became}", became))
+        };
         Self {
             reserve: table.render(include_str!("sql/reserve.sql")),
+            reserve_locked: table.render(include_str!("sql/reserve_locked.sql")),
+            // A lease that is held is renewed: whoever has no reservation to renew has lost it.
+            renew_why_not: why_not("none"),
+            complete_why_not: why_not("completed"),
+            release_why_not: why_not("released"),
             renew: table.render(include_str!("sql/renew.sql")),
             complete: table.render(include_str!("sql/complete.sql")),
             release: table.render(include_str!("sql/release.sql")),
@@ -111,17 +140,19 @@ impl Verbs {
         }
     }
 
-    fn verb<'q, T>(&self, sql: &Arc<str>, read: fn(&PgRow) -> Result<T, Failure>) -> Verb<'q, T> {
-        Verb { statement: Statement::new(Arc::clone(sql), self.prepared), read }
+    fn verb<'q, T>(&self, sql: &Arc<str>, read: Read<T>) -> Verb<'q, T> {
+        Verb { statement: Statement::new(Arc::clone(sql), self.prepared), read, second: None }
     }
 
     fn of_lease<'q, T>(
         &self,
         sql: &Arc<str>,
+        why_not: &Arc<str>,
         lease: &'q Lease,
-        read: fn(&PgRow) -> Result<T, Failure>,
+        read: Read<T>,
     ) -> Verb<'q, T> {
         self.verb(sql, read)
+            .or(why_not, 2)
             .bind(Param::Bytes(lease.key().digest()))
             .bind(Param::Id(*lease.attempt().as_bytes()))
     }
@@ -131,6 +162,7 @@ impl Verbs {
     pub(crate) fn reserve<'q>(&self, attempt: &'q Attempt, door: bool) -> Verb<'q, Reserved> {
         let (key, scope) = (attempt.key(), attempt.key().scope());
         self.verb(&self.reserve, reserved)
+            .or(&self.reserve_locked, 9)
             .bind(Param::Bytes(key.digest()))
             .bind(Param::Digest(*attempt.fingerprint().as_bytes()))
             .bind(Param::Id(*attempt.id().as_bytes()))
@@ -147,7 +179,7 @@ impl Verbs {
         lease: &'q Lease,
         duration: Duration,
     ) -> Verb<'q, (Duration, Done)> {
-        self.of_lease(&self.renew, lease, renewed)
+        self.of_lease(&self.renew, &self.renew_why_not, lease, renewed)
             .bind(Param::Integer(micros(duration)))
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
@@ -160,7 +192,7 @@ impl Verbs {
         retention: Duration,
         door: bool,
     ) -> Verb<'q, Done> {
-        self.of_lease(&self.complete, lease, done)
+        self.of_lease(&self.complete, &self.complete_why_not, lease, done)
             .bind(Param::Bytes(payload))
             .bind(Param::Integer(micros(retention)))
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
@@ -168,7 +200,7 @@ impl Verbs {
     }
 
     pub(crate) fn release<'q>(&self, lease: &'q Lease) -> Verb<'q, Done> {
-        self.of_lease(&self.release, lease, done)
+        self.of_lease(&self.release, &self.release_why_not, lease, done)
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
 
@@ -182,17 +214,18 @@ impl Verbs {
 
     /// The key's waiters are told to look again, if there are any.
     pub(crate) fn announce<'q>(&self, key: &Key) -> Verb<'q, ()> {
-        self.verb(&self.announce, |_| Ok(()))
-            .bind(Param::Text(self.table.channel()))
-            .bind(Param::Text(hex(key.digest())))
+        self.verb(&self.announce, |_| Ok(Some(())))
+            .bind(Param::Text(self.table.channel().into()))
+            .bind(Param::Text(hex(key.digest()).into()))
             .bind(Param::Integer(self.table.bell(key.digest())))
     }
 }
 
-fn reserved(row: &PgRow) -> Result<Reserved, Failure> {
+fn reserved(row: &PgRow) -> Result<Option<Reserved>, Failure> {
     let state = match row.try_get("answer")? {
-        "busy" => return Ok(Reserved::Busy),
-        "lost" => return Ok(Reserved::Lost),
+        "free" => return Ok(None),
+        "busy" => return Ok(Some(Reserved::Busy)),
+        "lost" => return Ok(Some(Reserved::Lost)),
         "pending" => State::Pending { left: left(row)? },
         "completed" => {
             let payload: Option<Vec<u8>> = row.try_get("payload")?;
@@ -201,31 +234,31 @@ fn reserved(row: &PgRow) -> Result<Reserved, Failure> {
         _ => return Err(unreadable()),
     };
     let (fence, attempts): (i64, i32) = (row.try_get("fence")?, row.try_get("attempts")?);
-    Ok(Reserved::Record(Record {
+    Ok(Some(Reserved::Record(Record {
         fingerprint: Fingerprint::from_bytes(array(row, "fingerprint")?),
         holder: AttemptId::from_bytes(array(row, "holder")?),
         fence: Fence(fence.try_into().map_err(StoreError::corrupt)?),
         attempts: attempts.try_into().map_err(StoreError::corrupt)?,
         state,
-    }))
+    })))
 }
 
-fn renewed(row: &PgRow) -> Result<(Duration, Done), Failure> {
-    let done = done(row)?;
-    Ok((left(row)?, done))
+fn renewed(row: &PgRow) -> Result<Option<(Duration, Done)>, Failure> {
+    done(row)?.map(|done| Ok((left(row)?, done))).transpose()
 }
 
-fn done(row: &PgRow) -> Result<Done, Failure> {
+fn done(row: &PgRow) -> Result<Option<Done>, Failure> {
     match row.try_get("answer")? {
-        "done" => Ok(Done { awaited: row.try_get("awaited")? }),
-        "lost" => Err(StoreError::LeaseLost.into()),
-        _ => Err(unreadable()),
+        None => Ok(None),
+        Some("done") => Ok(Some(Done { awaited: row.try_get("awaited")? })),
+        Some("lost") => Err(StoreError::LeaseLost.into()),
+        Some(_) => Err(unreadable()),
     }
 }
 
-fn purged(row: &PgRow) -> Result<Purged, Failure> {
+fn purged(row: &PgRow) -> Result<Option<Purged>, Failure> {
     let rows: i64 = row.try_get("deleted")?;
-    Ok(Purged { rows: rows.unsigned_abs(), pages: row.try_get("pages")? })
+    Ok(Some(Purged { rows: rows.unsigned_abs(), pages: row.try_get("pages")? }))
 }
 
 fn unreadable() -> Failure {
@@ -248,6 +281,6 @@ fn micros(duration: Duration) -> i64 {
 }
 
 /// A name as an operator sees it: a text of Postgres has no NUL.
-fn shown(name: &str) -> String {
-    name.replace('\0', "\u{2400}")
+fn shown(name: &str) -> Cow<'_, str> {
+    if name.contains('\0') { name.replace('\0', "\u{2400}").into() } else { name.into() }
 }

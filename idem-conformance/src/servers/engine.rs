@@ -1,5 +1,6 @@
 //! What differs between one kind of server and another.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,8 +26,8 @@ pub(super) struct Engine {
     pub(super) folders: fn() -> Vec<PathBuf>,
     /// Whether it refuses to run as root.
     pub(super) refuses_root: bool,
-    /// The command to run once, before the first start.
-    pub(super) prepare: fn(&Home) -> Option<Command>,
+    /// The command to run once, before the first start; of a standby, with its primary's address.
+    pub(super) prepare: fn(&Home, Option<SocketAddr>) -> Option<Command>,
     /// The command that runs it in the foreground; its files go into the home.
     pub(super) serve: fn(&Home, u16, &Settings) -> std::io::Result<Command>,
     /// What it logs once it serves.

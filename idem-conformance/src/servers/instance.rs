@@ -1,8 +1,9 @@
 //! A private server: a process, its folder and its port.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::time::Duration;
@@ -56,9 +57,10 @@ impl Instance {
         program: PathBuf,
         settings: Vec<(String, String)>,
         environment: Vec<(String, String)>,
+        primary: Option<SocketAddr>,
     ) -> Result<Self, ServerError> {
         let (home, reaper) = furnish(engine, program).map_err(io("make a server's folder"))?;
-        prepare(engine, &home).await?;
+        prepare(engine, &home, primary).await?;
         let port = free_port()?;
         let mut this = Self { engine, settings, environment, home, port, child: None, reaper };
         this.launch_on(|_| free_port()).await?;
@@ -239,7 +241,8 @@ fn furnish(engine: &Engine, program: PathBuf) -> io::Result<(Home, Reaper)> {
     let names: &[_] = &["postgres", "nobody"];
     let owner = if engine.refuses_root { Owner::instead_of_root(names)? } else { None };
     let home = Home { program, folder: folder.path().to_owned(), owner };
-    fs::create_dir(home.data())?;
+    // Postgres refuses data that others may read.
+    DirBuilder::new().mode(0o700).create(home.data())?;
     if let Some(owner) = owner {
         owner.takes(&home.folder)?;
         owner.takes(&home.data())?;
@@ -251,8 +254,12 @@ fn furnish(engine: &Engine, program: PathBuf) -> io::Result<(Home, Reaper)> {
 }
 
 /// Runs the command that comes before the first start.
-async fn prepare(engine: &'static Engine, home: &Home) -> Result<(), ServerError> {
-    let Some(mut command) = (engine.prepare)(home) else { return Ok(()) };
+async fn prepare(
+    engine: &'static Engine,
+    home: &Home,
+    primary: Option<SocketAddr>,
+) -> Result<(), ServerError> {
+    let Some(mut command) = (engine.prepare)(home, primary) else { return Ok(()) };
     let output = tokio::task::spawn_blocking(move || command.output())
         .await
         .map_err(io::Error::other)

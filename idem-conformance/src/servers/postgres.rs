@@ -1,6 +1,7 @@
 //! Postgres as a test server.
 
 use std::io;
+use std::net::SocketAddr;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -19,9 +20,10 @@ pub(super) static POSTGRES: Engine = Engine {
     programs: &["postgres"],
     folders: || versions("/usr/lib/postgresql"),
     refuses_root: true,
-    prepare: |home| Some(initdb(home)),
+    prepare: |home, primary| Some(primary.map_or_else(|| initdb(home), |at| base_backup(home, at))),
     serve,
-    ready: "database system is ready to accept connections",
+    // Connections, or read-only connections.
+    ready: "database system is ready to accept ",
     // `R` asks for a password or says that none is needed; either way it serves.
     hello: (HELLO, b'R'),
     stop: Signal::INT,
@@ -35,10 +37,30 @@ pub(super) static POSTGRES: Engine = Engine {
     },
 };
 
+/// Another program of the same version.
+fn beside(home: &Home, program: &str) -> Command {
+    // A link, as in /usr/local/bin, may stand alone; the binary has the others beside it.
+    let server = home.program.canonicalize().unwrap_or_else(|_| home.program.clone());
+    home.command(&server.with_file_name(program))
+}
+
+/// The data of a standby: those of its primary, and where to go on from.
+fn base_backup(home: &Home, primary: SocketAddr) -> Command {
+    let mut command = beside(home, "pg_basebackup");
+    command.arg("--pgdata").arg(home.data()).args([
+        &format!("--host={}", primary.ip()),
+        &format!("--port={}", primary.port()),
+        "--username=postgres",
+        "--no-password",
+        "--checkpoint=fast",
+        "--write-recovery-conf",
+        "--no-sync",
+    ]);
+    command
+}
+
 fn initdb(home: &Home) -> Command {
-    // A link, as in /usr/local/bin, may stand alone; the binary has initdb beside it.
-    let program = home.program.canonicalize().unwrap_or_else(|_| home.program.clone());
-    let mut command = home.command(&program.with_file_name("initdb"));
+    let mut command = beside(home, "initdb");
     command.arg("--pgdata").arg(home.data()).args([
         "--username=postgres",
         "--auth=trust",

@@ -17,7 +17,7 @@ pub(super) static REDIS: Engine = Engine {
     programs: &["redis-server", "valkey-server"],
     folders: Vec::new,
     refuses_root: false,
-    prepare: |_| None,
+    prepare: |_, _| None,
     serve,
     ready: "Ready to accept connections",
     hello: (b"PING\r\n", b'+'),

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::future::{Future, IntoFuture};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 
@@ -29,6 +30,7 @@ pub struct Setup {
     environment: Vec<(String, String)>,
     place: Place,
     folder: Option<PathBuf>,
+    primary: Option<SocketAddr>,
 }
 
 /// Which of the places a server may come from.
@@ -46,7 +48,8 @@ enum Place {
 impl Setup {
     pub(super) fn new(engine: &'static Engine) -> Self {
         let (settings, environment) = (Vec::new(), Vec::new());
-        Self { engine, settings, environment, place: Place::Anywhere, folder: None }
+        let (place, folder, primary) = (Place::Anywhere, None, None);
+        Self { engine, settings, environment, place, folder, primary }
     }
 
     /// A line of Redis's configuration or a parameter of Postgres; the last of a name counts.
@@ -85,6 +88,13 @@ impl Setup {
         self.process()
     }
 
+    /// A hot standby of the Postgres at this address, with its data and all that it writes from
+    /// now on. By way of a proxy it can be left behind. A Redis pays no attention.
+    pub fn standby_of(mut self, primary: SocketAddr) -> Self {
+        self.primary = Some(primary);
+        self.process()
+    }
+
     /// The narrower of two places counts.
     fn at(mut self, place: Place) -> Self {
         if place > self.place {
@@ -98,8 +108,9 @@ impl Setup {
             return Self::reach(self.engine, url).await;
         }
         if let Some(program) = self.program() {
-            let Self { engine, settings, environment, .. } = self;
-            let instance = Instance::start(engine, program, settings, environment).await?;
+            let Self { engine, settings, environment, primary, .. } = self;
+            let starting = Instance::start(engine, program, settings, environment, primary);
+            let instance = starting.await?;
             return Ok(Server::private(engine, instance));
         }
         #[cfg(feature = "containers")]

@@ -78,8 +78,8 @@ impl RunningAttempt {
     /// repeats it, and changes nothing. If the lease was lost, completing it says so, and that
     /// error rolls the transaction back.
     ///
-    /// A completed lease is not renewed any more, so return soon: an action that goes on is told
-    /// that its lease is [lost](Self::lost), although nobody else runs.
+    /// A completed lease is not renewed any more. An action that goes on after that is not told
+    /// that it is [lost](Self::lost): nobody else runs.
     pub fn lease(&self) -> Option<&Lease> {
         self.lease.as_ref().map(|(lease, _)| lease)
     }

@@ -80,6 +80,14 @@ impl Heartbeat {
     }
 }
 
+/// What became of a key whose lease was not renewed, if it is not another's.
+enum Found {
+    /// It was free, and is this attempt's again.
+    Free,
+    /// The action has completed it itself.
+    Completed,
+}
+
 #[derive(Debug)]
 struct Beat {
     request: Arc<Request>,
@@ -104,10 +112,13 @@ impl Beat {
             let asked = Instant::now();
             let renewed = match self.while_watching(self.renew()).await {
                 Err(StoreError::LeaseLost) if self.settled.load(Ordering::SeqCst) => return,
-                Err(StoreError::LeaseLost) => {
-                    self.request.lost(&self.holding);
-                    self.retake().await
-                }
+                Err(StoreError::LeaseLost) => match self.while_watching(self.retake()).await {
+                    Ok(Found::Completed) => return,
+                    found => {
+                        self.request.lost(&self.holding);
+                        found.map(drop)
+                    }
+                },
                 renewed => renewed,
             };
             match renewed {
@@ -143,14 +154,16 @@ impl Beat {
 
     /// Takes the key back if nobody else has it: its record has vanished, with a store that forgets
     /// or fails over. The action still runs, so the key must not look free for the rest of it.
-    async fn retake(&self) -> Result<(), StoreError> {
+    async fn retake(&self) -> Result<Found, StoreError> {
         let asked = Instant::now();
         let record = self.request.engine.store.reserve(&self.attempt).await?;
+        let own = record.holder == self.attempt.id();
         match record.verdict(&self.attempt)? {
             Verdict::Acquired { left, .. } => {
                 self.held_until(after(asked, left));
-                Ok(())
+                Ok(Found::Free)
             }
+            Verdict::Replay(_) if own => Ok(Found::Completed),
             _ => Err(StoreError::LeaseLost),
         }
     }

@@ -1,4 +1,5 @@
--- Moves the end of a held lease, never to an earlier moment, or ends it now. Always one row.
+-- Moves the end of a held lease, never to an earlier moment, or ends it now. Always one row; of nulls
+-- if there is none to move, and `why_not.sql` says why.
 --
 -- $1 key · $2 attempt · $3 duration in microseconds, zero to end the lease · $4 the key's bell
 WITH moved AS (
@@ -14,13 +15,10 @@ WITH moved AS (
                    END AS until
         ) AS moves
     )
-    WHERE r.key = $1 AND r.holder = $2 AND r.phase = 'pending'
-      AND r.retain_until > clock_timestamp() AND {readable}
-    RETURNING greatest((extract(epoch FROM lease_until - clock_timestamp()) * 1000000)::bigint, 0)
-              AS left_us
+    WHERE {held}
+    RETURNING 'done' AS answer,
+              CASE WHEN $3 = 0 THEN NOT pg_try_advisory_xact_lock($4) ELSE false END AS awaited,
+              greatest((extract(epoch FROM lease_until - clock_timestamp()) * 1000000)::bigint, 0)
+                  AS left_us
 )
-SELECT 'done' AS answer, left_us, CASE WHEN $3 = 0 THEN NOT pg_try_advisory_xact_lock($4) ELSE false END AS awaited
-FROM moved
-UNION ALL
-SELECT {why_not}, NULL, false
-WHERE NOT EXISTS (SELECT FROM moved)
+SELECT moved.* FROM (SELECT) AS always LEFT JOIN moved ON true

@@ -16,6 +16,7 @@ use super::error::TransactionError;
 use super::pieces::{POLL, Reservation};
 use super::request::{Isolation, TransactionRequest};
 use crate::error::wants_a_repeat;
+use crate::finished::Finished;
 use crate::jitter::jittered;
 use crate::store::PostgresStore;
 use crate::verbs::Failure;
@@ -209,20 +210,20 @@ impl PostgresStore {
     }
 }
 
-/// Begins in a task of its own: sqlx 0.9.0 forgets a `BEGIN` whose caller is gone, and the next
-/// user of the connection would be in a transaction without knowing.
+/// Begins, whatever becomes of the caller: sqlx 0.9.0 forgets a `BEGIN` whose caller is gone, and the
+/// next user of the connection would be in a transaction without knowing.
 async fn begin(
     pool: &PgPool,
     isolation: Option<Isolation>,
 ) -> sqlx::Result<Transaction<'static, Postgres>> {
     let pool = pool.clone();
-    let begun = tokio::spawn(async move {
+    Finished::of(async move {
         match isolation {
             None => pool.begin().await,
             Some(isolation) => pool.begin_with(isolation.begin()).await,
         }
-    });
-    begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+    })
+    .await
 }
 
 fn of_verb<T, E>(key: &Key, failure: Failure) -> Ended<T, E> {

@@ -102,16 +102,50 @@ async fn a_fresh_key_costs_two_commits_and_one_in_the_callers_transaction_none()
     assert_eq!(xids(&database).await - before, 1);
 }
 
+/// A pool of one connection, by way of a proxy that counts the statements.
+async fn counted(database: &Database) -> (Proxy, sqlx::PgPool) {
+    let (_, name) = database.url.rsplit_once('/').unwrap();
+    let proxy = Proxy::start(address(&database.url)).await.unwrap();
+    let via = format!("postgres://postgres@{}/{name}", proxy.addr());
+    let pool = PgPoolOptions::new().max_connections(1).test_before_acquire(false);
+    let pool = pool.connect(&via).await.unwrap();
+    proxy.only_with("sqlx_s_");
+    (proxy, pool)
+}
+
+#[tokio::test]
+async fn whatever_is_asked_often_is_one_statement() {
+    let database = Database::fresh().await;
+    let (proxy, pool) = counted(&database).await;
+    let store = PostgresStore::builder().hints(false).on_pool(pool).await.unwrap();
+    let mut counts = Vec::new();
+    // At the first, the statements are prepared as well.
+    for text in ["first", "second"] {
+        counts.clear();
+        let mut sent = proxy.hits();
+        let mut note = || counts.push(proxy.hits() - std::mem::replace(&mut sent, proxy.hits()));
+        let lease = acquire(&store, &attempt(text)).await;
+        note();
+        store.reserve(&attempt(text)).await.unwrap();
+        note();
+        store.renew(&lease, HOUR).await.unwrap();
+        note();
+        store.complete(&lease, &"done".into(), HOUR).await.unwrap();
+        note();
+        store.reserve(&attempt(text)).await.unwrap();
+        note();
+        store.reserve(&idem_core::Attempt::new(key(text), OTHER)).await.unwrap();
+        note();
+    }
+    assert_eq!(counts, [1; 6], "fresh, in progress, renew, complete, replay, mismatch");
+}
+
 #[tokio::test]
 async fn a_transaction_of_the_callers_has_two_statements_more() {
     let database = Database::fresh().await;
     let store = database.store().await;
-    let (_, name) = database.url.rsplit_once('/').unwrap();
-    let proxy = Proxy::start(address(&database.url)).await.unwrap();
-    let via = format!("postgres://postgres@{}/{name}", proxy.addr());
-    let pool = PgPoolOptions::new().max_connections(1).connect(&via).await.unwrap();
-    proxy.only_with("sqlx_s_");
-    let mut counted = 0;
+    let (proxy, pool) = counted(&database).await;
+    let mut sent = 0;
     // At the first, the statements are prepared as well.
     for text in ["first", "second"] {
         let before = proxy.hits();
@@ -122,9 +156,9 @@ async fn a_transaction_of_the_callers_has_two_statements_more() {
             })
             .await
             .unwrap();
-        counted = proxy.hits() - before;
+        sent = proxy.hits() - before;
     }
-    assert_eq!(counted, 3, "reserve, the caller's own, and complete");
+    assert_eq!(sent, 3, "reserve, the caller's own, and complete");
 }
 
 #[tokio::test]

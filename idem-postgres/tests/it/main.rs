@@ -20,5 +20,6 @@ mod pgbouncer;
 mod purge;
 mod schema;
 mod sqlite_store;
+mod standby;
 mod transaction;
 mod virtual_time;

@@ -301,6 +301,7 @@ async fn a_lease_that_the_action_completes_is_recorded_as_it_says() {
         let (_, stored) = Envelope::of_value(&Json::default(), &"ch_committed".to_owned()).unwrap();
         completing.complete(lease, &stored.encode(), HOUR).await.unwrap();
         sleep(10 * SEC).await;
+        assert!(!attempt.is_lost(), "nobody else has it");
         Ok::<_, String>("ch_returned".to_owned())
     });
     let first = first.await.unwrap();
