@@ -9,7 +9,6 @@ use idem_postgres::{PostgresStore, Purge, TransactionRequest};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
 
 const DAY: Duration = Duration::from_hours(24);
 /// The size of an answer.

@@ -26,7 +26,7 @@ use std::time::Duration;
 use idem_core::{Coordinator, InFlight, Store};
 use idem_memory::MemoryStore;
 use idem_postgres::PostgresStore;
-use idem_redis::RedisStore;
+use idem_redis::{AtStart, RedisStore};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -54,8 +54,19 @@ async fn main() -> Result<(), Failure> {
 async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     Ok(match url.split_once("://").map_or(url, |(scheme, _)| scheme) {
         "memory" => Arc::new(MemoryStore::new()),
-        "redis" | "rediss" => Arc::new(RedisStore::builder().connect(url).await?),
-        "postgres" | "postgresql" => Arc::new(PostgresStore::builder().connect(url).await?),
+        "redis" | "rediss" => {
+            let builder = RedisStore::builder().prefix("payments_api");
+            let store = builder.at_start(AtStart::Skip).connect(url).await?;
+            // One that is not there is an error here, not a reason to run unprotected. What it is
+            // set up to lose is for an operator to judge.
+            for finding in store.check().await? {
+                eprintln!("{finding}");
+            }
+            Arc::new(store)
+        }
+        "postgres" | "postgresql" => {
+            Arc::new(PostgresStore::builder().table("payments_api").connect(url).await?)
+        }
         _ => return Err(format!("STORE is memory, redis://… or postgres://…, not {url}").into()),
     })
 }

@@ -14,6 +14,7 @@ mod capture;
 mod client;
 mod doubles;
 mod example;
+mod example_process;
 mod fingerprint;
 mod limits;
 mod policy;
