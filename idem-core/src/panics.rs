@@ -24,8 +24,14 @@ impl Panicked {
 }
 
 /// The future's output, or its panic. Whatever the future shared is foreign code's to keep whole.
-pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Panicked> {
-    AssertUnwindSafe(future).catch_unwind().await.map_err(|panic| Panicked::with(&*panic))
+///
+/// Not an `async fn`, which would hold a future of any size twice: as its argument, and as what it
+/// awaits.
+pub(crate) fn caught<T>(
+    future: impl Future<Output = T>,
+) -> impl Future<Output = Result<T, Panicked>> {
+    let caught = AssertUnwindSafe(future).catch_unwind();
+    caught.map(|done| done.map_err(|panic| Panicked::with(&*panic)))
 }
 
 /// What the function returns, or its panic.

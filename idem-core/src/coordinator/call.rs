@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -236,7 +237,7 @@ impl<C, X, P> Prepared<C, X, P> {
         };
         let work = Work { codec: &codec, errors: &errors, probe, action };
         let work = caught(work.run(started.running()));
-        let work = nesting.inside(Arc::clone(&request), work);
+        let work = pin!(nesting.inside(Arc::clone(&request), work));
         let (finished, heartbeat) = started.keeping_alive(work).await;
         let reading = Reading { request: &request, codec: &codec, errors: &errors };
         conclude(finished, started, heartbeat, shore, &reading).await

@@ -1,7 +1,7 @@
 //! The right to run an action, from its grant to its end.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -117,8 +117,11 @@ impl Started {
 
     /// Drives `action`, keeping the lease alive. An action that is done when it is first polled
     /// needs no heartbeat.
-    pub(super) async fn keeping_alive<T>(&self, action: impl Future<Output = T>) -> (T, Heartbeat) {
-        let (mut action, underway) = (pin!(action), Underway(Some(&self.request)));
+    pub(super) async fn keeping_alive<T>(
+        &self,
+        mut action: Pin<&mut impl Future<Output = T>>,
+    ) -> (T, Heartbeat) {
+        let underway = Underway(Some(&self.request));
         let mut heartbeat = Heartbeat::of(self);
         let done = if let Some(done) = poll_once(action.as_mut()).await {
             done
