@@ -351,3 +351,65 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::attempt::{Attempt, Lease};
+    use crate::coordinator::Coordinator;
+    use crate::error::{Applied, StoreError};
+    use crate::record::Record;
+    use crate::store::Store;
+
+    struct Unasked;
+
+    fn unasked<T>() -> Result<T, StoreError> {
+        Err(StoreError::unavailable(Applied::No, "nobody asks"))
+    }
+
+    #[async_trait]
+    impl Store for Unasked {
+        async fn reserve(&self, _: &Attempt) -> Result<Record, StoreError> {
+            unasked()
+        }
+
+        async fn renew(&self, _: &Lease, _: Duration) -> Result<Duration, StoreError> {
+            unasked()
+        }
+
+        async fn complete(&self, _: &Lease, _: &Bytes, _: Duration) -> Result<(), StoreError> {
+            unasked()
+        }
+
+        async fn release(&self, _: &Lease) -> Result<(), StoreError> {
+            unasked()
+        }
+    }
+
+    /// How large a call's future is whose action captures so many bytes.
+    fn size<const BYTES: usize>(idem: &Coordinator) -> usize {
+        let captured = [7_u8; BYTES];
+        let action = move |_| async move {
+            tokio::task::yield_now().await;
+            Ok::<_, String>(captured.len())
+        };
+        let call = idem.operation("payment.charge").key("k").without_fingerprint();
+        let (prepared, _tracked) = call.prepare::<usize>().unwrap();
+        let admission = Admission::Replay { answer: Bytes::new(), recorded: true };
+        size_of_val(&prepared.conduct(admission, action, Leave))
+    }
+
+    // A call moves: into a box, and into a task. An `async fn` holds what it is given twice, so each
+    // of them on the way from the call to the action would double it.
+    #[tokio::test]
+    async fn a_call_holds_what_its_action_captures_a_few_times_at_most() {
+        let idem = Coordinator::builder(Unasked).build().unwrap();
+        let grown = size::<10_000>(&idem) - size::<0>(&idem);
+        assert!(grown < 50_000, "10 kB of an action are {grown} bytes of its call");
+    }
+}
