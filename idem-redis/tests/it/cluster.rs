@@ -4,7 +4,10 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use idem_conformance::servers::{self, RedisCluster, Server};
-use idem_core::{Applied, Attempt, Key, Scope, Store, Verdict};
+use idem_core::{
+    Applied, Attempt, Coordinator, InFlight, Key, OnStoreFailure, Scope, Store, StoreBudget,
+    Verdict,
+};
 use idem_redis::RedisStore;
 
 use crate::support::client::Client;
@@ -86,6 +89,21 @@ async fn a_slot_that_moves_is_followed() {
             let verdict = soon(store.reserve(&rival)).await.unwrap().verdict(&rival).unwrap();
             assert!(matches!(verdict, Verdict::InProgress { .. }), "{client:?} {verdict:?}");
         }
+
+        // A coordinator finds the key held, or the store out of reach; it does not run.
+        let budget = StoreBudget::default().tries(1);
+        let idem = Coordinator::builder(store.clone())
+            .in_flight(InFlight::Reject)
+            .on_store_failure(OnStoreFailure::Refuse)
+            .store_budget(budget)
+            .build()
+            .unwrap();
+        let call = idem.operation("payment.charge").key(first.key().text());
+        let call = call.fingerprint(first.fingerprint());
+        let told = soon(call.run(async |_| -> Result<(), String> { panic!("it ran") })).await;
+        let refused = told.unwrap_err();
+        let code = if client.needs_a_whole_cluster() { "store_unavailable" } else { "in_progress" };
+        assert_eq!(refused.code(), code, "{client:?}: {refused:?}");
 
         // MOVED: the slot has arrived.
         for node in [to, from, nodes[2]] {

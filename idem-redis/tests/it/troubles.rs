@@ -394,7 +394,7 @@ async fn a_server_that_loads_has_not_applied_anything() {
     };
     each(slow, async |client, server| {
         let store = store(client, &server).await;
-        say(server.addr(), "DEBUG POPULATE 3000").await;
+        say(server.addr(), "DEBUG POPULATE 6000").await;
         set(&server, "key-load-delay 500").await;
         let address = server.addr();
         let loading = tokio::spawn(async move { say(address, "DEBUG RELOAD").await });
@@ -412,6 +412,7 @@ async fn a_server_that_loads_has_not_applied_anything() {
             panic!("{error:?}")
         };
         assert!(source.to_string().starts_with("LOADING"), "{source}");
+        coordinator_copes(&store).await;
         soon(loading).await.unwrap();
         serves(&store).await;
     })
