@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
 
+use http::{Method, StatusCode};
 use http_body_util::Full;
 use idem_conformance::servers;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
+use tokio::task::JoinHandle;
 
-use crate::support::{is_replay, post, text};
+use crate::support::{Answer, is_replay, text, unkeyed};
 use crate::wire::server::{connect1, whole};
 
 /// `cargo test` builds it, beside this binary.
@@ -30,7 +31,8 @@ struct Process {
 impl Process {
     async fn start(store: &str) -> Self {
         let mut command = Command::new(program());
-        command.env("STORE", store).env("PORT", "0").env("PROVIDER_MS", "300");
+        command.env("STORE", store).env("PORT", "0").env("PROVIDER_MS", "1500");
+        command.env("IN_FLIGHT", "reject");
         let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
         let mut says = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = says.next_line().await.unwrap().expect("it ended before it listened");
@@ -46,18 +48,36 @@ impl Process {
     }
 }
 
-async fn charge(at: SocketAddr) -> crate::support::Answer {
+async fn charge(at: SocketAddr, key: String) -> Answer {
     let body = Full::from(r#"{"order_id":"o-1","amount":100}"#);
-    let request = post().header("host", "api").body(body).unwrap();
+    let request = unkeyed(Method::POST, "/charges").header("idempotency-key", key);
+    let request = request.header("host", "api").body(body).unwrap();
     whole(connect1(at).await.send_request(request).await.unwrap()).await
+}
+
+/// A charge that is under way, and its key: of two requests at once, the other was told so.
+async fn under_way(at: SocketAddr) -> (JoinHandle<Answer>, String) {
+    for number in 0.. {
+        let key = format!("k-{number}");
+        let send = || tokio::spawn(charge(at, key.clone()));
+        let (mut one, mut other) = (send(), send());
+        let (first, charging) = tokio::select! {
+            first = &mut one => (first.unwrap(), other),
+            first = &mut other => (first.unwrap(), one),
+        };
+        // Otherwise the second came when the first was done.
+        if first.status() == StatusCode::CONFLICT {
+            return (charging, key);
+        }
+    }
+    unreachable!("there are as many keys as it takes")
 }
 
 /// One process charges and is told to end meanwhile; another replays.
 async fn ends_in_good_order(store: &str, outlives: bool) {
     let mut first = Process::start(store).await;
     let at = first.at;
-    let charging = tokio::spawn(charge(at));
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    let (charging, key) = under_way(at).await;
     first.is_told_to_end().await;
     let charged = charging.await.unwrap();
     assert_eq!((charged.status().as_u16(), is_replay(&charged)), (201, false), "{charged:?}");
@@ -66,7 +86,7 @@ async fn ends_in_good_order(store: &str, outlives: bool) {
     assert!(first.child.wait().await.unwrap().success());
     if outlives {
         let second = Process::start(store).await;
-        let again = charge(second.at).await;
+        let again = charge(second.at, key).await;
         assert!(is_replay(&again) && text(&again) == text(&charged), "{again:?}");
     }
 }
