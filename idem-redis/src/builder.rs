@@ -109,8 +109,8 @@ impl Builder {
     /// the master is spoken to (its user, its password, its database, TLS); its address does not
     /// count: `redis://user:password@any/`.
     ///
-    /// They are asked again four times a second, in a task that ends with the store, so that a store does
-    /// not stay with a master that another has replaced.
+    /// They are asked again four times a second, in a task that ends with the store, so that a
+    /// store does not stay with a master that another has replaced.
     ///
     /// # Errors
     /// As [`connect`](Self::connect).

@@ -53,9 +53,7 @@ impl FredClient {
         let task = Mutex::new(client.connect());
         Ok(Self { client, task, patience, tries: AtomicUsize::new(0) })
     }
-}
 
-impl FredClient {
     /// Both in one go, so on one connection: `WAIT` is about what its own has written.
     async fn eval_and_wait(
         &self,

@@ -64,10 +64,7 @@ impl RedisRs<MultiplexedConnection> {
         let (dialled, heard) = (sentinels.clone(), sentinels.clone());
         let link = Link::new(move || {
             let sentinels = dialled.clone();
-            Box::pin(async move {
-                let master = sentinels.master().await?;
-                master.get_multiplexed_async_connection_with_config(&config(patience)).await
-            })
+            Box::pin(async move { sentinels.join().await })
         });
         tokio::spawn(sentinels.follow(Arc::downgrade(&link)));
         Ok(Self {

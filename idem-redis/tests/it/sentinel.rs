@@ -1,6 +1,7 @@
 //! A master that is found through a sentinel, and another that takes its place.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,6 +9,8 @@ use std::time::Duration;
 use idem_conformance::servers;
 use idem_core::{Coordinator, InFlight, OnStoreFailure, Outcome, RunError, Store, Verdict};
 use idem_redis::RedisStore;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -36,6 +39,71 @@ async fn the_master_that_a_sentinel_names_serves() {
     let sentinel = Sentinel::of(&master).await;
     for &client in Watched::ALL {
         does_its_work(&sentinel.connect(client, builder()).await.unwrap()).await;
+    }
+}
+
+/// A sentinel that names what it is told to.
+async fn told(named: Arc<Mutex<SocketAddr>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let named = named.clone();
+            tokio::spawn(async move {
+                let mut stream = BufReader::new(stream);
+                while let Some(words) = command(&mut stream).await {
+                    let at = *named.lock().unwrap();
+                    let (host, port) = (at.ip().to_string(), at.port().to_string());
+                    let answer = match words[0].as_str() {
+                        "SENTINEL" => format!(
+                            "*2\r\n${}\r\n{host}\r\n${}\r\n{port}\r\n",
+                            host.len(),
+                            port.len()
+                        ),
+                        _ => "+OK\r\n".to_owned(),
+                    };
+                    stream.write_all(answer.as_bytes()).await.unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+/// The words of the next command; `None` at the end.
+async fn command(stream: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
+    let mut lines = stream.lines();
+    let count = lines.next_line().await.ok()??[1..].parse().unwrap();
+    let mut words = Vec::new();
+    for _ in 0..count {
+        lines.next_line().await.ok()??;
+        words.push(lines.next_line().await.ok()??);
+    }
+    Some(words)
+}
+
+// Also one that was named when nobody had asked a second time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_follows_the_sentinels_word() {
+    let masters = [servers::redis().own().await.unwrap(), servers::redis().own().await.unwrap()];
+    let named = Arc::new(Mutex::new(masters[0].addr()));
+    let sentinel = format!("redis://{}/", told(named.clone()).await);
+    let store = builder().connect_sentinel([sentinel], "main", "redis://any/").await.unwrap();
+    serves(&store).await;
+    for master in masters.iter().rev() {
+        *named.lock().unwrap() = master.addr();
+        soon(async {
+            let arrives = async || {
+                let first = attempt(&fresh_key(), 1);
+                let _ = store.reserve(&first).await;
+                let name = store.record_name(first.key());
+                say(master.addr(), &format!("EXISTS {name}")).await.number() == 1
+            };
+            while !arrives().await {
+                sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
     }
 }
 

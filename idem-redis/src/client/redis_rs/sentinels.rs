@@ -4,7 +4,7 @@
 //! failover is over, although another has been promoted. A process that connects in between writes
 //! to a master whose writes will be thrown away.
 
-use std::sync::Weak;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures_util::future::select_ok;
@@ -30,6 +30,8 @@ pub(super) struct Sentinels {
     /// How the master is spoken to; its address is what the sentinels say.
     node: ConnectionInfo,
     patience: Duration,
+    /// Where the connection was made to.
+    joined: Arc<Mutex<Option<ConnectionAddr>>>,
 }
 
 impl Sentinels {
@@ -47,7 +49,16 @@ impl Sentinels {
             return Err(misfit("a master of no sentinels"));
         }
         let asked = sentinels.into_iter().map(Redis::open).collect::<Result<_, _>>()?;
-        Ok(Self { asked, master, node, patience })
+        Ok(Self { asked, master, node, patience, joined: Arc::default() })
+    }
+
+    /// A connection to the master.
+    pub(super) async fn join(&self) -> RedisResult<MultiplexedConnection> {
+        let master = self.master().await?;
+        let config = config(self.patience);
+        let connection = master.get_multiplexed_async_connection_with_config(&config).await?;
+        *self.joined() = Some(master.get_connection_info().addr().clone());
+        Ok(connection)
     }
 
     /// A client of the master, as the first sentinel that answers names it.
@@ -72,20 +83,23 @@ impl Sentinels {
         named.ok_or_else(|| misfit("the sentinels know of no master of this name"))
     }
 
-    /// Leaves a connection to `current` once the sentinels name another. Ends with the link.
+    /// Leaves the connection while the sentinels name another master than it was made to. Ends
+    /// with the link.
     pub(super) async fn follow(self, link: Weak<Link<MultiplexedConnection>>) {
-        let mut current = None;
         loop {
             sleep(ASK_AGAIN).await;
             let Some(link) = link.upgrade() else { return };
             // Whoever cannot be asked names nobody else.
             let Ok(named) = self.master().await else { continue };
-            let named = named.get_connection_info().addr().clone();
-            if current.as_ref().is_some_and(|current| *current != named) {
+            let named = named.get_connection_info().addr();
+            if self.joined().as_ref().is_some_and(|joined| joined != named) {
                 link.replace_if_old();
             }
-            current = Some(named);
         }
+    }
+
+    fn joined(&self) -> MutexGuard<'_, Option<ConnectionAddr>> {
+        self.joined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
