@@ -96,7 +96,9 @@ impl RedisCluster {
     async fn serves(&self) -> Result<(), ServerError> {
         let all = async {
             for node in &self.nodes {
-                while !knows_all(&info(node, "CLUSTER INFO").await?) {
+                while !knows_all(&info(node, "CLUSTER INFO").await?)
+                    || !reaches_all(&info(node, "CLUSTER NODES").await?)
+                {
                     sleep(POLL).await;
                 }
             }
@@ -108,6 +110,11 @@ impl RedisCluster {
 
 fn knows_all(info: &str) -> bool {
     ["cluster_state:ok", "cluster_known_nodes:3"].iter().all(|line| info.contains(line))
+}
+
+/// Without a link to a node, what is published never arrives there.
+fn reaches_all(nodes: &str) -> bool {
+    !nodes.contains("disconnected")
 }
 
 async fn info(node: &Server, command: &str) -> Result<String, ServerError> {

@@ -113,9 +113,12 @@ impl Rig {
     async fn is_told_by(&self, node: SocketAddr) -> bool {
         let slots = format!("{:?}", say(node, "CLUSTER SLOTS").await);
         let state = say(node, "CLUSTER INFO").await.text();
+        // A node that is told of a new port begins a new link to it, and publishes nothing there
+        // before it has one.
+        let linked = !say(node, "CLUSTER NODES").await.text().contains("disconnected");
         let ports = self.proxies.iter().map(|proxy| proxy.addr().port());
         let mut ports = ports.map(|port| format!("Number({port})"));
-        ports.all(|port| slots.contains(&port)) && state.contains("cluster_state:ok")
+        ports.all(|port| slots.contains(&port)) && state.contains("cluster_state:ok") && linked
     }
 
     /// Where clients connect.
