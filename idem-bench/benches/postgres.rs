@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use idem_bench::{Better, BoxError, Comparison, Options, time};
+use idem_bench::{Better, BoxError, Comparison, Options, fresh_attempts, time};
 use idem_conformance::servers;
-use idem_core::{Attempt, Fingerprint, Key, Lease, Scope, State, Store};
+use idem_core::{Attempt, Lease, State, Store};
 use idem_postgres::{PostgresStore, Purge, TransactionRequest};
 use sqlx::PgPool;
 use sqlx::postgres::PgPoolOptions;
@@ -80,16 +80,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn attempts(&self) -> Result<Vec<Vec<Attempt>>, BoxError> {
-        // Keys that no turn before had.
-        let key = |_| {
-            let text = format!("{:?}", idem_core::AttemptId::random());
-            Ok(Attempt::new(
-                Key::new(Scope::new("bench")?, &text)?,
-                Fingerprint::from_bytes([7; 32]),
-            ))
-        };
-        let caller = |_| (0..self.each).map(key).collect::<Result<Vec<_>, BoxError>>();
-        (0..self.callers).map(caller).collect()
+        fresh_attempts(self.callers, self.each)
     }
 
     fn apart(&self, options: &Options) -> Result<(), BoxError> {

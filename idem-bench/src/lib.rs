@@ -14,4 +14,4 @@ pub use crate::hand::{CacheByHand, Found, MapByHand};
 pub use crate::load::time;
 pub use crate::options::Options;
 pub use crate::remote::Remote;
-pub use crate::subject::{Charge, attempts, key_text};
+pub use crate::subject::{Charge, attempts, fresh_attempts, key_text};

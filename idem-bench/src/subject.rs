@@ -1,6 +1,6 @@
 //! What is charged, and under which keys.
 
-use idem_core::{Attempt, Fingerprint, Key, Scope};
+use idem_core::{Attempt, AttemptId, Fingerprint, Key, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::comparison::BoxError;
@@ -51,4 +51,17 @@ pub fn attempts(count: usize) -> Result<Vec<Attempt>, BoxError> {
         Ok(Attempt::new(key, Fingerprint::from_bytes([7; 32])))
     };
     (0..count).map(attempt).collect()
+}
+
+/// For each of so many callers, attempts at `each` keys that nobody had before.
+///
+/// # Errors
+/// If a key is refused, which none is.
+pub fn fresh_attempts(callers: usize, each: usize) -> Result<Vec<Vec<Attempt>>, BoxError> {
+    let attempt = |_| {
+        let key = Key::new(Scope::new("bench")?, &format!("{:?}", AttemptId::random()))?;
+        Ok(Attempt::new(key, Fingerprint::from_bytes([7; 32])))
+    };
+    let caller = |_| (0..each).map(attempt).collect::<Result<Vec<_>, BoxError>>();
+    (0..callers).map(caller).collect()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use idem_bench::{Better, BoxError, Comparison, Options, time};
-use idem_core::{Attempt, AttemptId, Fence, Fingerprint, Key, Lease, Scope, State, Store};
+use idem_bench::{Better, BoxError, Comparison, Options, fresh_attempts, time};
+use idem_core::{Attempt, Fence, Lease, State, Store};
 use idem_redis::RedisStore;
 use tokio::runtime::Runtime;
 
@@ -60,15 +60,8 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Attempts at keys that no turn before had.
     fn attempts(&self) -> Result<Vec<Vec<Attempt>>, BoxError> {
-        let attempt = |_| {
-            let text = format!("{:?}", AttemptId::random());
-            let key = Key::new(Scope::new("bench")?, &text)?;
-            Ok(Attempt::new(key, Fingerprint::from_bytes([7; 32])))
-        };
-        let caller = |_| (0..self.each).map(attempt).collect::<Result<Vec<_>, BoxError>>();
-        (0..self.callers).map(caller).collect()
+        fresh_attempts(self.callers, self.each)
     }
 
     /// Each turn begins with an empty server that knows its scripts.

@@ -354,17 +354,14 @@ async fn conclude<T, E, C: Codec<T>, X: Classify<E>>(
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use async_trait::async_trait;
     use bytes::Bytes;
 
     use super::*;
-    use crate::attempt::{Attempt, Lease};
+    use crate::cas::{Cas, CasStore, Snapshot};
     use crate::coordinator::Coordinator;
     use crate::error::{Applied, StoreError};
-    use crate::record::Record;
-    use crate::store::Store;
+    use crate::model::Row;
 
     struct Unasked;
 
@@ -373,20 +370,14 @@ mod tests {
     }
 
     #[async_trait]
-    impl Store for Unasked {
-        async fn reserve(&self, _: &Attempt) -> Result<Record, StoreError> {
+    impl Cas for Unasked {
+        type Version = ();
+
+        async fn read(&self, _: &Key) -> Result<Snapshot<()>, StoreError> {
             unasked()
         }
 
-        async fn renew(&self, _: &Lease, _: Duration) -> Result<Duration, StoreError> {
-            unasked()
-        }
-
-        async fn complete(&self, _: &Lease, _: &Bytes, _: Duration) -> Result<(), StoreError> {
-            unasked()
-        }
-
-        async fn release(&self, _: &Lease) -> Result<(), StoreError> {
+        async fn swap(&self, _: &Key, (): (), _: &Row) -> Result<bool, StoreError> {
             unasked()
         }
     }
@@ -408,7 +399,7 @@ mod tests {
     // of them on the way from the call to the action would double it.
     #[tokio::test]
     async fn a_call_holds_what_its_action_captures_a_few_times_at_most() {
-        let idem = Coordinator::builder(Unasked).build().unwrap();
+        let idem = Coordinator::builder(CasStore::new(Unasked)).build().unwrap();
         let grown = size::<10_000>(&idem) - size::<0>(&idem);
         assert!(grown < 50_000, "10 kB of an action are {grown} bytes of its call");
     }

@@ -1,11 +1,11 @@
 //! Stores that do not do as they should.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use idem_core::{Applied, Attempt, Lease, Record, Store, StoreError};
+use idem_core::{Applied, Attempt, Fingerprint, Key, Lease, Record, Store, StoreError};
 use idem_memory::MemoryStore;
 
 use crate::support::Calls;
@@ -41,13 +41,14 @@ impl Store for Down {
 }
 
 /// Counts what it is asked, and does something to what is completed.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Tampered {
-    store: Shared,
+    store: Arc<dyn Store>,
     /// How often a key was reserved, or asked for.
     pub(crate) reserves: Calls,
     delay: Duration,
     cut: Option<usize>,
+    last: Arc<Mutex<Option<(Key, Fingerprint)>>>,
 }
 
 impl Tampered {
@@ -58,7 +59,19 @@ impl Tampered {
 
     /// Takes so long to complete.
     pub(crate) fn slow(delay: Duration) -> Self {
-        Self { store: Shared::default(), reserves: Calls::default(), delay, cut: None }
+        Self { delay, ..Self::on(Shared::default()) }
+    }
+
+    /// Only counts, over this store.
+    pub(crate) fn on(store: Arc<dyn Store>) -> Self {
+        let (reserves, last) = (Calls::default(), Arc::default());
+        Self { store, reserves, delay: Duration::ZERO, cut: None, last }
+    }
+
+    /// Another process's attempt at what was asked for last.
+    pub(crate) fn rival(&self) -> Attempt {
+        let (key, fingerprint) = self.last.lock().unwrap().clone().unwrap();
+        Attempt::new(key, fingerprint)
     }
 
     /// Keeps only so many bytes of what is completed.
@@ -71,6 +84,7 @@ impl Tampered {
 impl Store for Tampered {
     async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
         self.reserves.one_more();
+        *self.last.lock().unwrap() = Some((attempt.key().clone(), attempt.fingerprint()));
         self.store.reserve(attempt).await
     }
 

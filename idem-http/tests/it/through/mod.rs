@@ -14,7 +14,8 @@ use idem_core::{Abandoned, InFlight, OnStoreFailure, Store, StoreBudget, Verdict
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use self::world::{Backend, MOMENT, PATIENCE, Spy, World, answering, charged, serving};
+use self::world::{Backend, MOMENT, PATIENCE, World, answering, charged, serving};
+use crate::stores::Tampered;
 use crate::support::{Calls, code, is_replay, routes, text};
 use crate::wire::server::{Raw, head};
 
@@ -376,7 +377,7 @@ async fn hanging_store_fails_open(world: World) {
 }
 
 async fn unreadable_answer_is_not_run_again(world: World) {
-    let spy = Spy::on(&world.one);
+    let spy = Tampered::on(world.one.clone());
     let calls = Calls::default();
     let failing = serving(spy.clone(), |b| b, answering(StatusCode::SERVICE_UNAVAILABLE, &calls));
     world.send(failing.await).await;

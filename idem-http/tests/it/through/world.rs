@@ -1,18 +1,14 @@
 //! Two processes over one store, each behind a server of its own.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use axum::Router;
-use bytes::Bytes;
 use http::StatusCode;
 use http_body_util::Full;
 use idem_conformance::servers;
-use idem_core::{
-    Attempt, Coordinator, Fingerprint, InFlight, Key, Lease, Record, Store, StoreError, Watch,
-};
+use idem_core::{Coordinator, InFlight, Store};
 use idem_memory::MemoryStore;
 use idem_postgres::PostgresStore;
 use idem_redis::RedisStore;
@@ -151,52 +147,4 @@ pub(crate) fn answering(status: StatusCode, calls: &Calls) -> Router {
 pub(crate) fn charged(answer: &Answer) -> (&str, bool) {
     assert_eq!(answer.status(), StatusCode::CREATED, "{answer:?}");
     (text(answer), is_replay(answer))
-}
-
-/// Remembers what was asked for last.
-#[derive(Clone)]
-pub(crate) struct Spy {
-    store: Arc<dyn Store>,
-    seen: Arc<Mutex<Option<(Key, Fingerprint)>>>,
-}
-
-impl Spy {
-    pub(crate) fn on(store: &Arc<dyn Store>) -> Self {
-        Self { store: store.clone(), seen: Arc::default() }
-    }
-
-    /// Another process's attempt at what was asked for last.
-    pub(crate) fn rival(&self) -> Attempt {
-        let (key, fingerprint) = self.seen.lock().unwrap().clone().unwrap();
-        Attempt::new(key, fingerprint)
-    }
-}
-
-#[async_trait]
-impl Store for Spy {
-    async fn reserve(&self, attempt: &Attempt) -> Result<Record, StoreError> {
-        *self.seen.lock().unwrap() = Some((attempt.key().clone(), attempt.fingerprint()));
-        self.store.reserve(attempt).await
-    }
-
-    async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Duration, StoreError> {
-        self.store.renew(lease, duration).await
-    }
-
-    async fn complete(
-        &self,
-        lease: &Lease,
-        payload: &Bytes,
-        retention: Duration,
-    ) -> Result<(), StoreError> {
-        self.store.complete(lease, payload, retention).await
-    }
-
-    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
-        self.store.release(lease).await
-    }
-
-    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.store.watch(key).await
-    }
 }
