@@ -1,5 +1,6 @@
 //! A pgbouncer in front of a server, in transaction mode.
 
+use std::env;
 use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -7,6 +8,25 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+/// `PGBOUNCER`, or what Debian installs.
+fn program() -> String {
+    env::var("PGBOUNCER").unwrap_or_else(|_| "/usr/sbin/pgbouncer".to_owned())
+}
+
+/// Fails unless it is a version that knows prepared statements.
+fn can_prepare(program: &str) {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}"));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let version = printed.split_whitespace().nth(1).unwrap_or_default();
+    let parts: Vec<u32> = version.split('.').map_while(|part| part.parse().ok()).collect();
+    assert!(
+        parts >= vec![1, 21],
+        "{program} is of version {version}; prepared statements need pgbouncer 1.21: Debian 13 has \
+         1.24, and the variable PGBOUNCER names another program"
+    );
+}
 
 /// It ends with this value, and with this process.
 pub(crate) struct Pgbouncer {
@@ -17,8 +37,17 @@ pub(crate) struct Pgbouncer {
 }
 
 impl Pgbouncer {
-    /// In front of every database of the server at this port.
-    pub(crate) fn start(server: u16) -> Self {
+    /// In front of every database of the server at this port. It keeps `statements` prepared
+    /// statements a connection; with 0 it knows none, as all before 1.21.
+    pub(crate) fn start(server: u16, statements: u16) -> Self {
+        let program = program();
+        let keeping = match statements {
+            0 => String::new(),
+            some => {
+                can_prepare(&program);
+                format!("max_prepared_statements = {some}\n")
+            }
+        };
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
         let lend = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
@@ -33,13 +62,14 @@ impl Pgbouncer {
                  [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n\
                  pool_mode = transaction\ndefault_pool_size = 5\nmax_client_conn = 500\n\
                  auth_type = trust\nauth_file = {home}/users\nlogfile = {home}/log\n\
-                 ignore_startup_parameters = extra_float_digits\nuser = postgres\n"
+                 ignore_startup_parameters = extra_float_digits\nuser = postgres\n\
+                 server_login_retry = 0.1\n{keeping}"
             ),
         )
         .unwrap();
-        let script = "PATH=$PATH:/usr/sbin; pgbouncer -q \"$0\" & read -r _; kill $!; wait";
+        let script = "\"$1\" -q \"$2\" & read -r _; kill -KILL $!; wait";
         let shell = Command::new("sh")
-            .args(["-c", script])
+            .args(["-c", script, "sh", &program])
             .arg(folder.path().join("ini"))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
