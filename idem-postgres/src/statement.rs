@@ -44,12 +44,6 @@ impl<'q> Statement<'q> {
         self
     }
 
-    /// Another statement, with the first of this one's parameters.
-    pub(crate) fn instead(mut self, sql: Arc<str>, params: usize) -> Self {
-        self.params.truncate(params);
-        Self { sql, ..self }
-    }
-
     /// Its one row.
     pub(crate) async fn fetch_one(&self, on: &mut PgConnection) -> sqlx::Result<PgRow> {
         if !self.prepared {

@@ -14,19 +14,13 @@ use crate::builder::Builder;
 use crate::error::{is_broken, of_connecting, wants_a_repeat};
 use crate::hints::Hints;
 use crate::pool::Trouble;
-use crate::verbs::{Done, Failure, Reserved, Verb, Verbs};
-
-/// How often a verb is sent again whose transaction the server chose to roll back. Happens where
-/// the database's default is a stricter isolation than READ COMMITTED.
-const REPEATS: usize = 8;
+use crate::verbs::{Done, Failure, REPEATS, Reserved, Verb, Verbs};
 
 /// A store on Postgres 14 or later.
 ///
 /// Keeps every law of [`Store`]; each verb is one statement in a transaction of its own, and its
-/// answer is always one row. A key whose row is there and free is taken by a second statement, and
-/// so is a lost lease told from a repeat: the first has changed nothing then. A reserve that does
-/// not get the key is answered from a snapshot: it locks no row, writes nothing, and takes no
-/// transaction id.
+/// answer is always one row. A reserve that does not get the key is answered from a snapshot: it
+/// locks no row, writes nothing, and takes no transaction id.
 ///
 /// For effects in the same database there is more: [`transaction`](Self::transaction),
 /// [`reserve_in`](Self::reserve_in) and [`complete_in`](Self::complete_in).

@@ -63,7 +63,7 @@ impl Table {
     /// The statement, with the table's name and the shared conditions filled in, for the server.
     pub(crate) fn render(&self, sql: &str) -> Arc<str> {
         const FRAGMENTS: [(&str, &str); 4] = [
-            ("{first}", include_str!("sql/first.sql")),
+            ("{why_not}", include_str!("sql/why_not.sql")),
             ("{judged}", include_str!("sql/judged.sql")),
             ("{held}", include_str!("sql/held.sql")),
             // Last: the others have it in them.
@@ -149,7 +149,6 @@ mod tests {
         for sql in [
             include_str!("sql/schema.sql"),
             include_str!("sql/reserve.sql"),
-            include_str!("sql/reserve_locked.sql"),
             include_str!("sql/renew.sql"),
             include_str!("sql/complete.sql"),
             include_str!("sql/release.sql"),

@@ -1,12 +1,13 @@
-//! The statements: one per verb, sent on whatever connection it is given. What is seldom asked has a
-//! second one, so that the first is quick.
+//! The statements: one per verb, sent on whatever connection it is given.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use idem_core::{Attempt, AttemptId, Fence, Fingerprint, Key, Lease, Record, State, StoreError};
+use idem_core::{
+    Applied, Attempt, AttemptId, Fence, Fingerprint, Key, Lease, Record, State, StoreError,
+};
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, Row as _};
 
@@ -19,13 +20,9 @@ use crate::table::Table;
 pub(crate) struct Verbs {
     pub(crate) table: Table,
     reserve: Arc<str>,
-    reserve_locked: Arc<str>,
     renew: Arc<str>,
-    renew_why_not: Arc<str>,
     complete: Arc<str>,
-    complete_why_not: Arc<str>,
     release: Arc<str>,
-    release_why_not: Arc<str>,
     announce: Arc<str>,
     purge: Arc<str>,
     /// Whether the server is asked to remember the statements.
@@ -86,50 +83,39 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// How a row is read: `None` if it leaves the answer to the second statement.
+/// How often a verb is sent again because of what others did at the same moment: a row changed
+/// between the look at it and its lock, or the server chose to roll the statement back.
+pub(crate) const REPEATS: usize = 8;
+
+/// How a row is read: `None` if the statement is to be sent again.
 type Read<T> = fn(&PgRow) -> Result<Option<T>, Failure>;
 
 /// A statement with its parameters, and how its row is read.
 pub(crate) struct Verb<'q, T> {
     statement: Statement<'q>,
     read: Read<T>,
-    /// What is sent if the first has no answer, which has written nothing then, and how many of its
-    /// parameters this one takes.
-    second: Option<(Arc<str>, usize)>,
 }
 
 impl<'q, T> Verb<'q, T> {
-    /// Sends it once.
+    /// Sends it, and once more for as long as another changes the row under it.
     pub(crate) async fn send(self, on: &mut PgConnection) -> Result<T, Failure> {
-        if let Some(answer) = (self.read)(&self.statement.fetch_one(on).await?)? {
-            return Ok(answer);
+        for _ in 0..=REPEATS {
+            if let Some(answer) = (self.read)(&self.statement.fetch_one(on).await?)? {
+                return Ok(answer);
+            }
         }
-        let (sql, params) = self.second.ok_or_else(unreadable)?;
-        let row = self.statement.instead(sql, params).fetch_one(on).await?;
-        (self.read)(&row)?.ok_or_else(unreadable)
+        Err(StoreError::unavailable(Applied::No, "others kept changing the key's row").into())
     }
 
     fn bind(self, param: Param<'q>) -> Self {
         Self { statement: self.statement.bind(param), ..self }
     }
-
-    fn or(self, second: &Arc<str>, params: usize) -> Self {
-        Self { second: Some((Arc::clone(second), params)), ..self }
-    }
 }
 
 impl Verbs {
     pub(crate) fn new(table: Table, prepared: bool) -> Self {
-        let why_not = |became: &str| {
-            table.render(&include_str!("sql/why_not.sql").replace("{became}", became))
-        };
         Self {
             reserve: table.render(include_str!("sql/reserve.sql")),
-            reserve_locked: table.render(include_str!("sql/reserve_locked.sql")),
-            // A lease that is held is renewed: whoever has no reservation to renew has lost it.
-            renew_why_not: why_not("none"),
-            complete_why_not: why_not("completed"),
-            release_why_not: why_not("released"),
             renew: table.render(include_str!("sql/renew.sql")),
             complete: table.render(include_str!("sql/complete.sql")),
             release: table.render(include_str!("sql/release.sql")),
@@ -141,18 +127,11 @@ impl Verbs {
     }
 
     fn verb<'q, T>(&self, sql: &Arc<str>, read: Read<T>) -> Verb<'q, T> {
-        Verb { statement: Statement::new(Arc::clone(sql), self.prepared), read, second: None }
+        Verb { statement: Statement::new(Arc::clone(sql), self.prepared), read }
     }
 
-    fn of_lease<'q, T>(
-        &self,
-        sql: &Arc<str>,
-        why_not: &Arc<str>,
-        lease: &'q Lease,
-        read: Read<T>,
-    ) -> Verb<'q, T> {
+    fn of_lease<'q, T>(&self, sql: &Arc<str>, lease: &'q Lease, read: Read<T>) -> Verb<'q, T> {
         self.verb(sql, read)
-            .or(why_not, 2)
             .bind(Param::Bytes(lease.key().digest()))
             .bind(Param::Id(*lease.attempt().as_bytes()))
     }
@@ -162,7 +141,6 @@ impl Verbs {
     pub(crate) fn reserve<'q>(&self, attempt: &'q Attempt, door: bool) -> Verb<'q, Reserved> {
         let (key, scope) = (attempt.key(), attempt.key().scope());
         self.verb(&self.reserve, reserved)
-            .or(&self.reserve_locked, 9)
             .bind(Param::Bytes(key.digest()))
             .bind(Param::Digest(*attempt.fingerprint().as_bytes()))
             .bind(Param::Id(*attempt.id().as_bytes()))
@@ -179,7 +157,7 @@ impl Verbs {
         lease: &'q Lease,
         duration: Duration,
     ) -> Verb<'q, (Duration, Done)> {
-        self.of_lease(&self.renew, &self.renew_why_not, lease, renewed)
+        self.of_lease(&self.renew, lease, renewed)
             .bind(Param::Integer(micros(duration)))
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
@@ -192,7 +170,7 @@ impl Verbs {
         retention: Duration,
         door: bool,
     ) -> Verb<'q, Done> {
-        self.of_lease(&self.complete, &self.complete_why_not, lease, done)
+        self.of_lease(&self.complete, lease, done)
             .bind(Param::Bytes(payload))
             .bind(Param::Integer(micros(retention)))
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
@@ -200,7 +178,7 @@ impl Verbs {
     }
 
     pub(crate) fn release<'q>(&self, lease: &'q Lease) -> Verb<'q, Done> {
-        self.of_lease(&self.release, &self.release_why_not, lease, done)
+        self.of_lease(&self.release, lease, done)
             .bind(Param::Integer(self.table.bell(lease.key().digest())))
     }
 
@@ -223,7 +201,7 @@ impl Verbs {
 
 fn reserved(row: &PgRow) -> Result<Option<Reserved>, Failure> {
     let state = match row.try_get("answer")? {
-        "free" => return Ok(None),
+        "again" => return Ok(None),
         "busy" => return Ok(Some(Reserved::Busy)),
         "lost" => return Ok(Some(Reserved::Lost)),
         "pending" => State::Pending { left: left(row)? },
@@ -249,10 +227,10 @@ fn renewed(row: &PgRow) -> Result<Option<(Duration, Done)>, Failure> {
 
 fn done(row: &PgRow) -> Result<Option<Done>, Failure> {
     match row.try_get("answer")? {
-        None => Ok(None),
-        Some("done") => Ok(Some(Done { awaited: row.try_get("awaited")? })),
-        Some("lost") => Err(StoreError::LeaseLost.into()),
-        Some(_) => Err(unreadable()),
+        "done" => Ok(Some(Done { awaited: row.try_get("awaited")? })),
+        "again" => Ok(None),
+        "lost" => Err(StoreError::LeaseLost.into()),
+        _ => Err(unreadable()),
     }
 }
 

@@ -1,5 +1,5 @@
--- Turns the holder's pending row into a completed one. Always one row; of nulls if there is none to
--- turn, and `why_not.sql` says why.
+-- Turns the holder's pending row into a completed one, or says why there is none to turn. Always one
+-- row.
 --
 -- $1 key · $2 attempt · $3 payload · $4 retention in microseconds · $5 the key's bell · $6 the
 -- door, or null
@@ -14,4 +14,5 @@ WITH moved AS (
               -- Nobody else's transaction takes the key over while this one is open.
               CASE WHEN $6::bigint IS NOT NULL THEN pg_try_advisory_xact_lock($6) END AS door
 )
-SELECT moved.* FROM (SELECT) AS always LEFT JOIN moved ON true
+SELECT coalesce(moved.answer, {why_not}) AS answer, coalesce(moved.awaited, false) AS awaited
+FROM (SELECT 'completed') AS verb (leads_to) LEFT JOIN moved ON true

@@ -1,5 +1,5 @@
--- Moves the end of a held lease, never to an earlier moment, or ends it now. Always one row; of nulls
--- if there is none to move, and `why_not.sql` says why.
+-- Moves the end of a held lease, never to an earlier moment, or ends it now; or says why there is
+-- none to move. Always one row.
 --
 -- $1 key · $2 attempt · $3 duration in microseconds, zero to end the lease · $4 the key's bell
 WITH moved AS (
@@ -21,4 +21,6 @@ WITH moved AS (
               greatest((extract(epoch FROM lease_until - clock_timestamp()) * 1000000)::bigint, 0)
                   AS left_us
 )
-SELECT moved.* FROM (SELECT) AS always LEFT JOIN moved ON true
+SELECT coalesce(moved.answer, {why_not}) AS answer, coalesce(moved.awaited, false) AS awaited, left_us
+-- A lease that is held is renewed: it leads to nothing that would be there already.
+FROM (SELECT NULL::text) AS verb (leads_to) LEFT JOIN moved ON true

@@ -114,7 +114,7 @@ async fn counted(database: &Database) -> (Proxy, sqlx::PgPool) {
 }
 
 #[tokio::test]
-async fn whatever_is_asked_often_is_one_statement() {
+async fn each_verb_is_one_statement_whatever_it_meets() {
     let database = Database::fresh().await;
     let (proxy, pool) = counted(&database).await;
     let store = PostgresStore::builder().hints(false).on_pool(pool).await.unwrap();
@@ -123,21 +123,42 @@ async fn whatever_is_asked_often_is_one_statement() {
     for text in ["first", "second"] {
         counts.clear();
         let mut sent = proxy.hits();
-        let mut note = || counts.push(proxy.hits() - std::mem::replace(&mut sent, proxy.hits()));
+        let mut note = |what| {
+            let before = std::mem::replace(&mut sent, proxy.hits());
+            counts.push((what, sent - before));
+        };
         let lease = acquire(&store, &attempt(text)).await;
-        note();
+        note("a fresh key");
         store.reserve(&attempt(text)).await.unwrap();
-        note();
-        store.renew(&lease, HOUR).await.unwrap();
-        note();
-        store.complete(&lease, &"done".into(), HOUR).await.unwrap();
-        note();
-        store.reserve(&attempt(text)).await.unwrap();
-        note();
+        note("in progress");
         store.reserve(&idem_core::Attempt::new(key(text), OTHER)).await.unwrap();
-        note();
+        note("a mismatch");
+        store.renew(&lease, HOUR).await.unwrap();
+        note("a renewal");
+        store.release(&lease).await.unwrap();
+        note("a release");
+        store.release(&lease).await.unwrap();
+        note("its repeat");
+        let lease = acquire(&store, &attempt(text)).await;
+        note("a released key");
+        store.renew(&lease, Duration::ZERO).await.unwrap();
+        note("the end of a lease");
+        let second = acquire(&store, &attempt(text)).await;
+        note("a takeover");
+        assert!(store.renew(&lease, HOUR).await.unwrap_err().is_lease_lost());
+        note("a renewal of a lost lease");
+        assert!(store.complete(&lease, &"late".into(), HOUR).await.unwrap_err().is_lease_lost());
+        note("a completion of a lost lease");
+        store.complete(&second, &"done".into(), HOUR).await.unwrap();
+        note("a completion");
+        store.complete(&second, &"done".into(), HOUR).await.unwrap();
+        note("its repeat");
+        store.reserve(&attempt(text)).await.unwrap();
+        note("a replay");
     }
-    assert_eq!(counts, [1; 6], "fresh, in progress, renew, complete, replay, mismatch");
+    for (what, count) in counts {
+        assert_eq!(count, 1, "{what}");
+    }
 }
 
 #[tokio::test]

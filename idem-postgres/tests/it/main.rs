@@ -18,6 +18,7 @@ mod hints;
 mod operators;
 mod pgbouncer;
 mod purge;
+mod races;
 mod schema;
 mod sqlite_store;
 mod standby;
