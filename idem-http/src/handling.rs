@@ -41,12 +41,8 @@ impl<S> Handling<S> {
         S: Service<Request<Body<B>>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Send + 'static,
-        B: HttpBody + Send + 'static,
-        B::Data: Send,
-        B::Error: Send,
-        R: HttpBody + Send + 'static,
-        R::Data: Send,
-        R::Error: Send,
+        B: HttpBody<Data: Send, Error: Send> + Send + 'static,
+        R: HttpBody<Data: Send, Error: Send> + Send + 'static,
     {
         let form = Form::wanted(request.headers());
         let config = Arc::clone(&self.config);
@@ -70,12 +66,8 @@ impl<S> Handling<S> {
         S: Service<Request<Body<B>>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
         S::Error: Send + 'static,
-        B: HttpBody + Send + 'static,
-        B::Data: Send,
-        B::Error: Send,
-        R: HttpBody + Send + 'static,
-        R::Data: Send,
-        R::Error: Send,
+        B: HttpBody<Data: Send, Error: Send> + Send + 'static,
+        R: HttpBody<Data: Send, Error: Send> + Send + 'static,
     {
         let Self { mut inner, config, key } = self;
         let (parts, body) = request.into_parts();

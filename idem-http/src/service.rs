@@ -48,12 +48,8 @@ where
     S: Service<Request<Body<B>>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
-    B: HttpBody + Send + 'static,
-    B::Data: Send,
-    B::Error: Send,
-    R: HttpBody + Send + 'static,
-    R::Data: Send,
-    R::Error: Send,
+    B: HttpBody<Data: Send, Error: Send> + Send + 'static,
+    R: HttpBody<Data: Send, Error: Send> + Send + 'static,
 {
     type Response = Response<Body<R>>;
     type Error = S::Error;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::Semaphore;
 
 /// How many charges may be under way.
-const IN_FLIGHT_CAP: usize = 256;
+pub(crate) const IN_FLIGHT_CAP: usize = 256;
 
 /// A charge that was made.
 #[derive(Clone, Debug, Serialize)]

@@ -9,6 +9,7 @@ use http::{HeaderValue, Method, StatusCode};
 use idem_core::{Coordinator, InFlight};
 use proptest::prelude::*;
 use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::stores::Shared;
 use crate::support::{Answer, MS, code, is_replay, post, send, send_json, text, unkeyed};
@@ -70,6 +71,38 @@ async fn two_at_once_wait_or_are_rejected() {
     assert_eq!((second.status(), code(&second).as_str()), (StatusCode::CONFLICT, "in_progress"));
     assert!(second.headers().contains_key(RETRY_AFTER));
     assert_eq!(charges(&rejecting).await.len(), 1);
+}
+
+// A charge outlives its client, so it is charges that are counted, not connections.
+#[tokio::test(start_paused = true)]
+async fn above_its_cap_the_example_refuses_and_stores_nothing() {
+    let api = waiting();
+    let keyed = |number: usize| {
+        let mut keyed = post();
+        let key = format!("\"k-{number}\"").parse().unwrap();
+        keyed.headers_mut().unwrap().insert("idempotency-key", key);
+        let api = api.clone();
+        async move { send_json(&api, keyed, r#"{"order_id":"o-1","amount":100}"#).await }
+    };
+    let mut under_way: JoinSet<_> = (0..provider::IN_FLIGHT_CAP).map(keyed).collect();
+    tokio::time::sleep(50 * MS).await;
+    let refused = keyed(999).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(refused.headers()[RETRY_AFTER], "1");
+    tokio::time::sleep(TAKES).await;
+    let retried = keyed(999).await;
+    assert_eq!((retried.status(), is_replay(&retried)), (StatusCode::CREATED, false));
+    while let Some(answer) = under_way.join_next().await {
+        assert_eq!(answer.unwrap().status(), StatusCode::CREATED);
+    }
+}
+
+// As a layer of the route it sees POST alone.
+#[tokio::test(start_paused = true)]
+async fn a_method_without_a_handler_is_told_so_and_not_asked_for_a_key() {
+    let patch = unkeyed(Method::PATCH, "/charges");
+    let answer = send_json(&waiting(), patch, "{}").await;
+    assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,6 +16,7 @@ mod doubles;
 mod example;
 mod example_process;
 mod fingerprint;
+mod grpc;
 mod limits;
 mod policy;
 mod properties;

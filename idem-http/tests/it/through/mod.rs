@@ -4,7 +4,7 @@
 mod world;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use http::StatusCode;
@@ -257,7 +257,9 @@ async fn waiter_ends_with_its_patience(world: World) {
         world.process(&world.two, |b| b.in_flight(InFlight::Wait { at_most: MOMENT })).await;
     let first = world.sent(one);
     world.provider.has_begun().await;
+    let asked = Instant::now();
     let told = world.send(hasty).await;
+    assert!(asked.elapsed() >= MOMENT, "it had more patience");
     assert_eq!((told.status(), code(&told).as_str()), (StatusCode::CONFLICT, "in_progress"));
     world.provider.let_end();
     charged(&first.await.unwrap());

@@ -9,6 +9,7 @@ use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use idem_core::BoxError;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -89,6 +90,14 @@ pub(crate) async fn connect1(to: SocketAddr) -> http1::SendRequest<Body> {
 }
 
 pub(crate) async fn connect2(to: SocketAddr) -> http2::SendRequest<Body> {
+    dial2(to).await
+}
+
+/// For bodies of any kind.
+pub(crate) async fn dial2<B>(to: SocketAddr) -> http2::SendRequest<B>
+where
+    B: http_body::Body<Data: Send, Error: Into<BoxError>> + Send + Unpin + 'static,
+{
     let stream = TokioIo::new(TcpStream::connect(to).await.unwrap());
     let (client, connection) = http2::handshake(TokioExecutor::new(), stream).await.unwrap();
     tokio::spawn(connection);
