@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
+use crate::hex::Hex;
 use crate::limits::NAME_CHARS;
 
 /// The part of a [`Key`] that a [`KeyError`] is about.
@@ -215,7 +216,8 @@ impl Hash for Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#", self.0.scope.operation.escape_debug())?;
-        self.0.digest.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))
+        let (shown, _) = self.0.digest.split_at(8);
+        Hex(shown).fmt(f)
     }
 }
 

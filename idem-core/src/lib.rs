@@ -6,6 +6,7 @@ mod coordinator;
 pub mod envelope;
 mod error;
 pub mod fingerprint;
+mod hex;
 mod key;
 pub mod limits;
 pub mod model;

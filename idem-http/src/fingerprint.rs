@@ -124,18 +124,9 @@ impl FingerprintParts {
             return rule(request, body);
         }
         let fields = self.key.as_ref().map_or_else(Fingerprint::fields, FingerprintKey::fields);
-        let mut fields =
-            fields.field("method", request.method.as_str()).field("path", path(request));
-        if self.query {
-            fields = fields.field("query", &request.uri.query());
-        }
-        for name in &self.headers {
-            let values = request.headers.get_all(name).iter();
-            let values: Vec<_> = values.map(|value| Raw(value.as_bytes())).collect();
-            fields = fields.field(&format!("header {name}"), &values);
-        }
         let json = || serde_json::from_slice::<serde_json::Value>(body);
-        let fields = match self.body {
+        // Mostly in the order in which they are hashed, so that little is moved.
+        let mut fields = match self.body {
             BodyPart::Ignored => fields,
             BodyPart::Bytes => fields.bytes("body", body),
             BodyPart::Json => match json() {
@@ -143,6 +134,16 @@ impl FingerprintParts {
                 Err(_) => fields.bytes("body", body),
             },
         };
+        fields = fields.field("path", path(request));
+        if self.query {
+            fields = fields.field("query", &request.uri.query());
+        }
+        fields = fields.field("method", request.method.as_str());
+        for name in &self.headers {
+            let values = request.headers.get_all(name).iter();
+            let values: Vec<_> = values.map(|value| Raw(value.as_bytes())).collect();
+            fields = fields.field(&format!("header {name}"), &values);
+        }
         Ok(fields.finish()?)
     }
 }

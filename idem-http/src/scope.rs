@@ -15,9 +15,10 @@ pub(crate) fn tenant(request: &Parts, principal: &Principal) -> Result<String, F
         Principal::Id(id) => Some(id),
         Principal::Anonymous => None,
     };
+    // In the order in which they are hashed, so that none is moved.
     let fields = Fingerprint::fields()
-        .field("method", request.method.as_str())
         .field("path", path(request))
+        .field("method", request.method.as_str())
         .field("principal", &principal);
     fields.finish().map(|hash| hash.to_string())
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::attempt::{Fence, Lease};
 use crate::fingerprint::Fingerprint;
+use crate::hex::Hex;
 use crate::key::Key;
 
 /// What is known here of a lease: until when, and whether it is lost.
@@ -144,7 +145,7 @@ impl RunningAttempt {
         hash.update(self.fingerprint.as_bytes());
         hash.update(step);
         let digest: [u8; 32] = hash.finalize().into();
-        let (half, _) = digest.split_first_chunk().unwrap_or((&[0; 16], &[]));
-        format!("{:032x}", u128::from_be_bytes(*half))
+        let (half, _) = digest.split_at(16);
+        Hex(half).to_string()
     }
 }

@@ -102,18 +102,24 @@ impl Canonical {
             parts.push((key, value));
             rest = tail;
         }
-        parts.sort_unstable();
+        let length = parts.len() as u64;
+        let in_order = parts.is_sorted();
+        if !in_order {
+            parts.sort_unstable();
+        }
         if open.kind == Kind::Map && !parts.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(open.locate(FingerprintError::duplicate_key()));
         }
-        self.scratch.clear();
-        for (key, value) in &parts {
-            self.scratch.extend_from_slice(key);
-            self.scratch.extend_from_slice(value);
+        if !in_order {
+            self.scratch.clear();
+            self.scratch.reserve(self.out.len() - body_at);
+            for (key, value) in &parts {
+                self.scratch.extend_from_slice(key);
+                self.scratch.extend_from_slice(value);
+            }
+            self.out.truncate(body_at);
+            self.out.extend_from_slice(&self.scratch);
         }
-        let length = parts.len() as u64;
-        self.out.truncate(body_at);
-        self.out.extend_from_slice(&self.scratch);
         self.close(open, length);
         Ok(())
     }

@@ -41,6 +41,8 @@ mod unordered;
 use std::fmt;
 
 use serde::Serialize;
+
+use crate::hex::Hex;
 use sha2::{Digest, Sha256};
 
 pub use self::error::FingerprintError;
@@ -149,12 +151,7 @@ impl Fingerprint {
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // In two pieces: formatting byte by byte takes longer than hashing a request.
-        let (high, low) = self.0.split_at(16);
-        [high, low].into_iter().try_for_each(|half| {
-            let half = half.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
-            write!(f, "{half:032x}")
-        })
+        Hex(&self.0).fmt(f)
     }
 }
 
