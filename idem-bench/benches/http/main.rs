@@ -1,178 +1,140 @@
-//! The HTTP layer over a real socket, as ratios to the same handler without it.
+//! The handler of the example `payments_api` over a socket, behind the layer and without it.
 //!
-//! `cargo bench -p idem-bench --bench http`. Server and clients share this process and its cores.
-//! The variants take turns within each repetition, so that what disturbs one disturbs all; what is
-//! printed is the median of the repetitions.
+//! Server and clients share this process and its cores. The provider answers at once, so that
+//! nothing hides what the layer costs; a real one takes a thousand times as long.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark fails by panicking")]
+mod api;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::routing::post;
-use axum::{Json, Router};
 use bytes::Bytes;
-use futures_util::future::join_all;
+use futures_util::future::try_join_all;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use idem_core::Coordinator;
-use idem_http::{Anonymous, IdempotencyLayer};
-use idem_memory::MemoryStore;
-use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use idem_bench::{Better, BoxError, Comparison, Options, time};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::sync::Mutex;
 
-const REPETITIONS: usize = 7;
-const REQUESTS: usize = 12_000;
 const WAITED_FOR: Duration = Duration::from_millis(20);
 
-/// Which keys a client sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Variant {
-    /// To the handler without the layer.
-    Plain,
-    /// A new key each time.
-    Fresh,
-    /// The same key each time.
-    Replay,
+fn main() -> Result<(), BoxError> {
+    let options = Options::from_args();
+    let runtime =
+        &tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    for connections in [1, 16, 64] {
+        let bench = Bench {
+            runtime,
+            clients: runtime.block_on(connect(api::serve(Duration::ZERO), connections))?,
+            each: options.count(12_000, 64).div_ceil(connections),
+        };
+        let title = format!("http, {connections} connection(s)");
+        Comparison::new(title, "us/request", Better::Higher, ["fresh", "replay"])
+            .way("the handler", || bench.measure("/bare/charges"))
+            .way_with_targets("behind the layer", [Some(">= .90"), Some(">= .95")], || {
+                bench.measure("/charges")
+            })
+            .run(&options)?;
+    }
+    let clients = &runtime.block_on(connect(api::serve(WAITED_FOR), 64))?;
+    let wait = |path| runtime.block_on(together(clients, path));
+    let title = format!("http, 64 clients of a charge of {WAITED_FOR:?}");
+    Comparison::new(title, "ms until all have it", Better::Lower, ["waiting"])
+        .way("each its own", || wait("/bare/charges"))
+        .way("all the same", || wait("/charges"))
+        .run(&options)
 }
 
-const VARIANTS: [Variant; 3] = [Variant::Plain, Variant::Fresh, Variant::Replay];
+/// A connection, for one caller at a time.
+type Client = Arc<Mutex<SendRequest<Full<Bytes>>>>;
 
-type Client = SendRequest<Full<Bytes>>;
+/// A request, and whose it is.
+type Sent = (Client, Request<Full<Bytes>>);
 
-async fn charge(Json(order): Json<Value>) -> (StatusCode, Json<Value>) {
-    (StatusCode::CREATED, Json(json!({"id": "ch_1", "order": order["order_id"]})))
+struct Bench<'a> {
+    runtime: &'a Runtime,
+    clients: Vec<Client>,
+    each: usize,
 }
 
-async fn slow(order: Json<Value>) -> (StatusCode, Json<Value>) {
-    tokio::time::sleep(WAITED_FOR).await;
-    charge(order).await
+impl Bench<'_> {
+    /// A new key each time, and then, for each client, one key each time.
+    fn measure(&self, path: &'static str) -> Result<[f64; 2], BoxError> {
+        let fresh = self.requests(path, |_| new_key())?;
+        let again: Vec<String> = self.clients.iter().map(|_| new_key()).collect();
+        let replays =
+            self.requests(path, |client| again.get(client).cloned().unwrap_or_default())?;
+        let first: Vec<_> =
+            replays.iter().map(|own| own.iter().take(1).cloned().collect()).collect();
+        let fresh = time(self.runtime, fresh, send)?;
+        time(self.runtime, first, send)?;
+        Ok([fresh, time(self.runtime, replays, send)?])
+    }
+
+    fn requests(
+        &self,
+        path: &'static str,
+        key: impl Fn(usize) -> String,
+    ) -> Result<Vec<Vec<Sent>>, BoxError> {
+        let of = |(number, client): (usize, &Client)| {
+            (0..self.each).map(|_| Ok((client.clone(), request(path, &key(number))?))).collect()
+        };
+        self.clients.iter().enumerate().map(of).collect()
+    }
 }
 
-async fn serve() -> SocketAddr {
-    let idem = Coordinator::builder(MemoryStore::new()).build().unwrap();
-    let layer = IdempotencyLayer::builder(idem.operation("charge"), Anonymous).build().unwrap();
-    let app = Router::new()
-        .route("/charges", post(charge))
-        .route("/slow", post(slow))
-        .layer(layer)
-        .route("/plain/charges", post(charge))
-        .route("/plain/slow", post(slow));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    address
+/// How long clients take who ask at once, each for a charge of its own or all for one.
+async fn together(clients: &[Client], path: &str) -> Result<[f64; 1], BoxError> {
+    let key = new_key();
+    let requests = clients.iter().map(|client| Ok((client.clone(), request(path, &key)?)));
+    let requests: Vec<_> = requests.collect::<Result<_, BoxError>>()?;
+    let began = Instant::now();
+    try_join_all(requests.into_iter().map(send)).await?;
+    Ok([began.elapsed().as_secs_f64() * 1e3])
 }
 
-async fn connect(to: SocketAddr) -> Client {
-    let stream = TcpStream::connect(to).await.unwrap();
-    stream.set_nodelay(true).unwrap();
-    let (client, connection) = handshake(TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
-    client
+async fn connect(
+    server: impl Future<Output = Result<SocketAddr, BoxError>>,
+    connections: usize,
+) -> Result<Vec<Client>, BoxError> {
+    let to = server.await?;
+    let connect = async || {
+        let stream = TcpStream::connect(to).await?;
+        stream.set_nodelay(true)?;
+        let (client, connection) = handshake(TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        Ok(Arc::new(Mutex::new(client)))
+    };
+    try_join_all((0..connections).map(|_| connect())).await
 }
 
-fn request(path: &str, key: &str) -> Request<Full<Bytes>> {
-    Request::post(path)
+fn request(path: &str, key: &str) -> Result<Request<Full<Bytes>>, BoxError> {
+    Ok(Request::post(path)
         .header("host", "api")
+        .header("authorization", "Bearer alice")
         .header("content-type", "application/json")
         .header("idempotency-key", key)
-        .body(Full::from(r#"{"order_id":"o-1","amount":100}"#))
-        .unwrap()
+        .body(Full::from(r#"{"order_id":"o-1","amount":100}"#))?)
 }
 
-async fn send(client: &mut Client, request: Request<Full<Bytes>>) {
-    client.ready().await.unwrap();
-    let response = client.send_request(request).await.unwrap();
-    assert_eq!(response.status(), StatusCode::CREATED);
-    response.into_body().collect().await.unwrap();
+async fn send((client, request): Sent) -> Result<(), BoxError> {
+    let mut client = client.lock().await;
+    client.ready().await?;
+    let response = client.send_request(request).await?;
+    if response.status() != StatusCode::CREATED {
+        return Err(format!("{response:?}").into());
+    }
+    response.into_body().collect().await?;
+    Ok(())
 }
 
 /// A key that no request has had.
 fn new_key() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("\"k-{}\"", NEXT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Requests per second, over these connections.
-async fn rate(clients: &mut [Client], variant: Variant, requests: usize) -> f64 {
-    let each = requests / clients.len();
-    let path = if variant == Variant::Plain { "/plain/charges" } else { "/charges" };
-    let started = Instant::now();
-    join_all(clients.iter_mut().map(async |client| {
-        let own = new_key();
-        for _ in 0..each {
-            let key = if variant == Variant::Replay { own.clone() } else { new_key() };
-            send(client, request(path, &key)).await;
-        }
-    }))
-    .await;
-    let sent = u32::try_from(each * clients.len()).unwrap();
-    f64::from(sent) / started.elapsed().as_secs_f64()
-}
-
-/// How long clients take that all wait for one slow charge, against as many that each make one.
-async fn waiting(clients: &mut [Client], path: &str) -> f64 {
-    let key = new_key();
-    let started = Instant::now();
-    join_all(clients.iter_mut().map(|client| send(client, request(path, &key)))).await;
-    started.elapsed().as_secs_f64()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-async fn rates(server: SocketAddr, connections: usize) {
-    let mut clients = join_all((0..connections).map(|_| connect(server))).await;
-    let mut seen = VARIANTS.map(|_| Vec::new());
-    for variant in VARIANTS {
-        rate(&mut clients, variant, REQUESTS / 4).await;
-    }
-    for _ in 0..REPETITIONS {
-        for (seen, variant) in seen.iter_mut().zip(VARIANTS) {
-            seen.push(rate(&mut clients, variant, REQUESTS).await);
-        }
-    }
-    let plain = seen[0].clone();
-    for (seen, variant) in seen.into_iter().zip(VARIANTS) {
-        let ratios = seen.iter().zip(&plain).map(|(rate, plain)| rate / plain).collect();
-        let (rate, ratio) = (median(seen), median(ratios));
-        println!("{connections:>4} connections  {variant:<7?} {rate:>8.0}/s  {ratio:.2}");
-    }
-}
-
-async fn waits(server: SocketAddr, connections: usize) {
-    let mut clients = join_all((0..connections).map(|_| connect(server))).await;
-    let (mut plain, mut together) = (Vec::new(), Vec::new());
-    for _ in 0..REPETITIONS {
-        plain.push(waiting(&mut clients, "/plain/slow").await);
-        together.push(waiting(&mut clients, "/slow").await);
-    }
-    let (plain, together) = (1e3 * median(plain), 1e3 * median(together));
-    println!(
-        "{connections:>4} clients of one {WAITED_FOR:?} charge: each its own {plain:.1} ms, \
-         all waiting for one {together:.1} ms"
-    );
-}
-
-#[tokio::main]
-async fn main() {
-    // Run as a test, it only shows that it runs.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        let mut clients = [connect(serve().await).await];
-        for variant in VARIANTS {
-            rate(&mut clients, variant, 10).await;
-        }
-        return;
-    }
-    let server = serve().await;
-    for connections in [1, 16, 64] {
-        rates(server, connections).await;
-    }
-    waits(server, 64).await;
 }

@@ -16,7 +16,7 @@ use super::auth::{User, authenticate};
 use super::provider::{Busy, Charge, Provider};
 
 #[derive(Deserialize)]
-struct NewCharge {
+pub(crate) struct NewCharge {
     order_id: String,
     amount: u64,
 }
@@ -40,9 +40,18 @@ async fn charge(
     State(provider): State<Provider>,
     Extension(user): Extension<User>,
     Attempt(attempt): Attempt,
-    Json(NewCharge { order_id, amount }): Json<NewCharge>,
+    Json(new): Json<NewCharge>,
 ) -> Response {
-    let idempotency_key = attempt.downstream_key();
+    made(&provider, &user, attempt.downstream_key(), new).await
+}
+
+/// The response to a charge that the provider is told by this key.
+pub(crate) async fn made(
+    provider: &Provider,
+    user: &User,
+    idempotency_key: String,
+    NewCharge { order_id, amount }: NewCharge,
+) -> Response {
     let charge = Charge { id: String::new(), order_id, amount, by: user.0.into(), idempotency_key };
     match provider.charge(charge).await {
         Ok(charge) => {
