@@ -104,9 +104,7 @@ impl Canonical {
         }
         let length = parts.len() as u64;
         let in_order = parts.is_sorted();
-        if !in_order {
-            parts.sort_unstable();
-        }
+        parts.sort_unstable();
         if open.kind == Kind::Map && !parts.is_sorted_by(|a, b| a.0 < b.0) {
             return Err(open.locate(FingerprintError::duplicate_key()));
         }

@@ -41,9 +41,9 @@ mod unordered;
 use std::fmt;
 
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use crate::hex::Hex;
-use sha2::{Digest, Sha256};
 
 pub use self::error::FingerprintError;
 pub use self::fields::Fields;
