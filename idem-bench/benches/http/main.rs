@@ -1,7 +1,7 @@
 //! The handler of the example `payments_api` over a socket, behind the layer and without it.
 //!
-//! Server and clients share this process and its cores. The provider answers at once, so that
-//! nothing hides what the layer costs; a real one takes a thousand times as long.
+//! Server and clients share this process and its cores. A provider that answers at once hides
+//! nothing of what the layer costs; a real one takes a thousand times as long as the layer does.
 
 mod api;
 
@@ -21,6 +21,8 @@ use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::Mutex;
 
+/// A quick provider.
+const TAKES: Duration = Duration::from_millis(5);
 const WAITED_FOR: Duration = Duration::from_millis(20);
 
 fn main() -> Result<(), BoxError> {
@@ -41,6 +43,13 @@ fn main() -> Result<(), BoxError> {
             })
             .run(&options)?;
     }
+    let clients = runtime.block_on(connect(api::serve(TAKES), 64))?;
+    let bench = Bench { runtime, clients, each: options.count(50, 2) };
+    let title = format!("http, 64 connections, a provider of {TAKES:?}");
+    Comparison::new(title, "us/request", Better::Higher, ["fresh"])
+        .way("the handler", || bench.fresh("/bare/charges"))
+        .way("behind the layer", || bench.fresh("/charges"))
+        .run(&options)?;
     let clients = &runtime.block_on(connect(api::serve(WAITED_FOR), 64))?;
     let wait = |path| runtime.block_on(together(clients, path));
     let title = format!("http, 64 clients of a charge of {WAITED_FOR:?}");
@@ -65,15 +74,18 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// A new key each time, and then, for each client, one key each time.
     fn measure(&self, path: &'static str) -> Result<[f64; 2], BoxError> {
-        let fresh = self.requests(path, |_| new_key())?;
+        let [fresh] = self.fresh(path)?;
         let again: Vec<String> = self.clients.iter().map(|_| new_key()).collect();
         let replays =
             self.requests(path, |client| again.get(client).cloned().unwrap_or_default())?;
         let first: Vec<_> =
             replays.iter().map(|own| own.iter().take(1).cloned().collect()).collect();
-        let fresh = time(self.runtime, fresh, send)?;
         time(self.runtime, first, send)?;
         Ok([fresh, time(self.runtime, replays, send)?])
+    }
+
+    fn fresh(&self, path: &'static str) -> Result<[f64; 1], BoxError> {
+        Ok([time(self.runtime, self.requests(path, |_| new_key())?, send)?])
     }
 
     fn requests(
