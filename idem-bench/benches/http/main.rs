@@ -5,7 +5,6 @@
 
 mod api;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,7 +31,7 @@ fn main() -> Result<(), BoxError> {
     for connections in [1, 16, 64] {
         let bench = Bench {
             runtime,
-            clients: runtime.block_on(connect(api::serve(Duration::ZERO), connections))?,
+            clients: runtime.block_on(connect(Duration::ZERO, connections))?,
             each: options.count(12_000, 64).div_ceil(connections),
         };
         let title = format!("http, {connections} connection(s)");
@@ -43,14 +42,14 @@ fn main() -> Result<(), BoxError> {
             })
             .run(&options)?;
     }
-    let clients = runtime.block_on(connect(api::serve(TAKES), 64))?;
+    let clients = runtime.block_on(connect(TAKES, 64))?;
     let bench = Bench { runtime, clients, each: options.count(50, 2) };
     let title = format!("http, 64 connections, a provider of {TAKES:?}");
     Comparison::new(title, "us/request", Better::Higher, ["fresh"])
         .way("the handler", || bench.fresh("/bare/charges"))
         .way("behind the layer", || bench.fresh("/charges"))
         .run(&options)?;
-    let clients = &runtime.block_on(connect(api::serve(WAITED_FOR), 64))?;
+    let clients = &runtime.block_on(connect(WAITED_FOR, 64))?;
     let wait = |path| runtime.block_on(together(clients, path));
     let title = format!("http, 64 clients of a charge of {WAITED_FOR:?}");
     Comparison::new(title, "ms until all have it", Better::Lower, ["waiting"])
@@ -110,11 +109,9 @@ async fn together(clients: &[Client], path: &str) -> Result<[f64; 1], BoxError> 
     Ok([began.elapsed().as_secs_f64() * 1e3])
 }
 
-async fn connect(
-    server: impl Future<Output = Result<SocketAddr, BoxError>>,
-    connections: usize,
-) -> Result<Vec<Client>, BoxError> {
-    let to = server.await?;
+/// To a server of their own, whose provider takes so long.
+async fn connect(takes: Duration, connections: usize) -> Result<Vec<Client>, BoxError> {
+    let to = api::serve(takes).await?;
     let connect = async || {
         let stream = TcpStream::connect(to).await?;
         stream.set_nodelay(true)?;

@@ -53,8 +53,8 @@ impl Postgres {
     async fn behind_pgbouncer(prepared: bool) -> Self {
         let timed = virtual_time::server().await;
         let database = Database::on(timed.server.url()).await;
-        let (statements, needle) = if prepared { (100, "sqlx_s_") } else { (0, "idem_record") };
-        let pooler = Pgbouncer::start(timed.server.port(), statements);
+        let needle = if prepared { "sqlx_s_" } else { "idem_record" };
+        let pooler = Pgbouncer::start(timed.server.port(), prepared);
         let front = pooler.url_of(&database.url);
         let listen_at = database.url.parse().unwrap();
         let builder = PostgresStore::builder().prepared(prepared).listen_at(listen_at);

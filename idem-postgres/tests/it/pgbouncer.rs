@@ -37,16 +37,16 @@ pub(crate) struct Pgbouncer {
 }
 
 impl Pgbouncer {
-    /// In front of every database of the server at this port. It keeps `statements` prepared
-    /// statements a connection; with 0 it knows none, as all before 1.21.
-    pub(crate) fn start(server: u16, statements: u16) -> Self {
+    /// In front of every database of the server at this port. If `prepared`, it has to be one that
+    /// knows prepared statements.
+    pub(crate) fn start(server: u16, prepared: bool) -> Self {
         let program = program();
-        let keeping = match statements {
-            0 => String::new(),
-            some => {
-                can_prepare(&program);
-                format!("max_prepared_statements = {some}\n")
-            }
+        let keeping = if prepared {
+            can_prepare(&program);
+            "max_prepared_statements = 100\n"
+        } else {
+            // An older one would not start with a setting that it does not know.
+            ""
         };
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
